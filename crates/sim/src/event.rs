@@ -1,5 +1,7 @@
 //! Events, and the ports that frames travel between.
 
+use std::sync::Arc;
+
 use crate::disk::{Job, ReadResult};
 use crate::packet::Packet;
 use crate::queue::{DefaultQueue, Entry, EventKey, EventQueue};
@@ -49,6 +51,28 @@ pub(crate) enum EventKind {
     Read(ReadResult),
 }
 
+/// An event on its way to another engine.
+pub(crate) struct Event {
+    pub(crate) key: EventKey,
+    pub(crate) kind: EventKind,
+}
+
+/// The engines that nodes belong to.
+#[derive(Clone)]
+pub(crate) struct Placement {
+    own: u16,
+    /// Engine of each node; nodes that were added later belong to the first one.
+    of_node: Arc<[u16]>,
+}
+
+impl Placement {
+    /// Returns the engine of a node if it is another one.
+    fn other(&self, node: u32) -> Option<usize> {
+        let engine = self.of_node.get(node as usize).copied().unwrap_or(0);
+        (engine != self.own).then_some(usize::from(engine))
+    }
+}
+
 /// Maximum number of recorded offsets.
 const RECORDED_MAX: usize = 1 << 22;
 
@@ -57,6 +81,10 @@ const RECORDED_MAX: usize = 1 << 22;
 pub(crate) struct Schedule {
     queue: DefaultQueue,
     events: Slab<EventKind>,
+    /// None if there is one engine.
+    placement: Option<Placement>,
+    /// Events for other engines, by engine.
+    outboxes: Vec<Vec<Event>>,
     /// Time of the last event.
     now_ns: u64,
     /// Times from the last event to those that were scheduled since, if they are recorded.
@@ -64,7 +92,18 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
+    /// Creates the schedule of the engine `own` of several.
+    pub(crate) fn of_engine(own: usize, of_node: &Arc<[u16]>, engines: usize) -> Self {
+        let placement = (engines > 1).then(|| Placement { own: own as u16, of_node: of_node.clone() });
+        let outboxes = (0..engines).map(|_| Vec::new()).collect();
+        Schedule { placement, outboxes, ..Schedule::default() }
+    }
+
     pub(crate) fn push(&mut self, key: EventKey, kind: EventKind) {
+        if let Some(engine) = self.placement.as_ref().and_then(|placement| placement.other(key.node)) {
+            self.outboxes[engine].push(Event { key, kind });
+            return;
+        }
         if let Some(recorded) = &mut self.recorded
             && recorded.len() < RECORDED_MAX
         {
@@ -75,14 +114,31 @@ impl Schedule {
     }
 
     /// Removes and returns the first event before `end_ns`.
-    pub(crate) fn pop_before(&mut self, end_ns: u64) -> Option<(EventKey, EventKind)> {
+    pub(crate) fn pop_before(&mut self, end_ns: u64) -> Option<Event> {
         let Entry { key, slot } = self.queue.pop_before(end_ns)?;
         self.now_ns = key.at_ns;
-        self.events.remove(slot).map(|kind| (key, kind))
+        self.events.remove(slot).map(|kind| Event { key, kind })
+    }
+
+    /// Returns the time of the first event; [`u64::MAX`] if there is none.
+    pub(crate) fn next_ns(&mut self) -> u64 {
+        self.queue.next_ns().unwrap_or(u64::MAX)
     }
 
     /// Returns the number of pending events.
     pub(crate) fn len(&self) -> usize {
         self.queue.len()
+    }
+
+    /// Returns the events for other engines, by engine.
+    pub(crate) fn outboxes(&mut self) -> &mut [Vec<Event>] {
+        &mut self.outboxes
+    }
+
+    /// Removes and returns all events, also those for other engines.
+    pub(crate) fn drain(&mut self) -> Vec<Event> {
+        let mut events: Vec<Event> = std::iter::from_fn(|| self.pop_before(u64::MAX)).collect();
+        self.outboxes.iter_mut().for_each(|outbox| events.append(outbox));
+        events
     }
 }

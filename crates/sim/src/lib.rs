@@ -1,11 +1,12 @@
-//! A network in one thread and in virtual time. Each node runs the router's own forwarder, link
+//! A network in virtual time. Each node runs the router's own forwarder, link
 //! service and neighbor discovery. The client's own fetch state machine runs at the edge. Links
 //! have a rate, a delay, loss, reordering and a bounded queue.
 //!
-//! There is no clock, no thread, and no randomness except that of the seed. Nodes share no state: a
-//! node contains its links' ends and its behaviors, each with a random generator of its own, and
-//! its events have an order that does not depend on other nodes. The same calls with the same seed
-//! produce the same packets at the same nanoseconds, octet for octet ([`Network::trace_digest`]).
+//! There is no clock, and no randomness except that of the seed. Nodes share no state: a node
+//! contains its links' ends and its behaviors, each with a random generator of its own, and its
+//! events have an order that does not depend on other nodes. The same calls with the same seed
+//! produce the same packets at the same nanoseconds, octet for octet ([`Network::trace_digest`]),
+//! with any number of threads ([`Network::set_threads`]).
 //! The cost of computation is not modeled, except at nodes with a disk ([`DiskSpec`]): other nodes
 //! answer in no time.
 //!
@@ -49,6 +50,7 @@ mod neighbours;
 mod network;
 mod node;
 mod packet;
+mod partition;
 pub mod plot;
 mod process;
 pub mod queue;
@@ -56,6 +58,7 @@ mod random;
 mod routes;
 mod slab;
 pub mod table;
+mod threads;
 
 pub use behaviour::{Behaviour, Context};
 pub use behaviours::{

@@ -1,10 +1,12 @@
 //! A simulated network: the calls that build, run and measure it.
 
 use std::any::Any;
+use std::sync::Arc;
 
 use hdrhistogram::Histogram;
 use namely_forwarder::{FaceId, FaceProperties};
 use namely_wire::Name;
+use parking_lot::Mutex;
 
 use crate::behaviour::Behaviour;
 use crate::disk::{Disk, DiskCounts};
@@ -13,7 +15,8 @@ use crate::event::{EventKind, LinkEndId};
 use crate::link::{LinkCounts, LinkEnd, LinkSpec, TrafficCounts};
 use crate::node::{Node, Router, RouterSpec};
 use crate::packet::{NodeId, Packet};
-use crate::routes;
+use crate::partition::{self, Division};
+use crate::{routes, threads};
 
 /// Identifies a behavior that is attached to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,7 +29,16 @@ pub struct AppId {
 pub struct Network {
     seed: u64,
     pub(crate) now_ns: u64,
-    engine: Engine,
+    /// Partitions of the nodes; at least one.
+    engines: Vec<Engine>,
+    /// Engine of each node; nodes that were added later belong to the first one.
+    of_node: Arc<[u16]>,
+    nodes: usize,
+    threads: usize,
+    /// Least delay of a link between engines.
+    window_ns: u64,
+    /// False if nodes, links or threads have changed since the last division.
+    is_divided: bool,
     /// Behaviors that have not started.
     waiting: Vec<AppId>,
     is_traced: bool,
@@ -35,28 +47,72 @@ pub struct Network {
 impl Network {
     /// Creates a network without nodes. All its randomness follows from `seed`.
     pub fn new(seed: u64) -> Self {
-        Network { seed, now_ns: 0, engine: Engine::default(), waiting: Vec::new(), is_traced: false }
+        Network {
+            seed,
+            now_ns: 0,
+            engines: vec![Engine::default()],
+            of_node: Arc::new([]),
+            nodes: 0,
+            threads: 1,
+            window_ns: u64::MAX,
+            is_divided: true,
+            waiting: Vec::new(),
+            is_traced: false,
+        }
+    }
+
+    /// Sets the number of threads that process events, one by default. The results are the same
+    /// with any number. The more frames a window contains, the more another thread helps; a window
+    /// is as long as the least delay of a link between two threads' nodes.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.threads = threads.max(1);
+        self.is_divided = false;
+    }
+
+    /// Returns the length of a window of several threads in ns: none if one thread processes all
+    /// events, or before the network has run.
+    pub fn window_ns(&self) -> Option<u64> {
+        (self.engines.len() > 1).then_some(self.window_ns)
+    }
+
+    fn engine_of(&self, node: u32) -> usize {
+        self.of_node.get(node as usize).map_or(0, |engine| usize::from(*engine))
+    }
+
+    fn node_of(&self, node: u32) -> &Node {
+        self.engines[self.engine_of(node)].node(node)
+    }
+
+    fn node_of_mut(&mut self, node: u32) -> &mut Node {
+        let engine = self.engine_of(node);
+        self.engines[engine].node_mut(node)
+    }
+
+    /// Returns all nodes, in the order of their ids.
+    fn all(&self) -> impl Iterator<Item = &Node> {
+        (0..self.nodes as u32).map(move |node| self.node_of(node))
     }
 
     pub(crate) fn node(&self, node: NodeId) -> &Node {
-        &self.engine.nodes[node.0]
+        self.node_of(node.0 as u32)
     }
 
     fn node_mut(&mut self, node: NodeId) -> &mut Node {
-        &mut self.engine.nodes[node.0]
+        self.node_of_mut(node.0 as u32)
     }
 
     pub(crate) fn end(&self, port: LinkEndId) -> &LinkEnd {
-        &self.engine.nodes[port.node as usize].ends[port.end as usize]
+        &self.node_of(port.node).ends[port.end as usize]
     }
 
     pub(crate) fn end_mut(&mut self, port: LinkEndId) -> &mut LinkEnd {
-        &mut self.engine.nodes[port.node as usize].ends[port.end as usize]
+        &mut self.node_of_mut(port.node).ends[port.end as usize]
     }
 
     /// Calls `act` with a node at the current time.
     pub(crate) fn with<T>(&mut self, node: u32, act: impl FnOnce(&mut Node, &mut Turn<'_>) -> T) -> T {
-        self.engine.with(node, self.now_ns, act)
+        let engine = self.engine_of(node);
+        self.engines[engine].with(node, self.now_ns, act)
     }
 
     /// Schedules an event at a node, from outside.
@@ -69,10 +125,12 @@ impl Network {
     /// # Panics
     /// If `spec` has a limit that no forwarder can have.
     pub fn add_router(&mut self, spec: RouterSpec) -> NodeId {
-        let id = self.engine.nodes.len();
-        let mut node = Node::new(id as u32, self.seed, &spec);
+        let id = self.nodes;
+        let mut node = Box::new(Node::new(id as u32, self.seed, &spec));
         node.trace = self.is_traced.then(Box::default);
-        self.engine.nodes.push(node);
+        self.engines[0].add(node);
+        self.nodes += 1;
+        self.is_divided = false;
         NodeId(id)
     }
 
@@ -93,6 +151,7 @@ impl Network {
             true => LinkEndId { end: first.end + 1, ..first },
             false => self.next_end(b),
         };
+        self.is_divided = false;
         self.node_mut(a).add_end(FaceProperties::remote(), vec![second], there);
         self.node_mut(b).add_end(FaceProperties::remote(), vec![first], back);
         first
@@ -110,6 +169,7 @@ impl Network {
     /// # Panics
     /// If a node is named twice, or has its maximum of faces.
     pub fn share(&mut self, nodes: &[NodeId], spec: LinkSpec) -> Vec<LinkEndId> {
+        self.is_divided = false;
         let ports: Vec<LinkEndId> = nodes.iter().map(|node| self.next_end(*node)).collect();
         for (own, node) in ports.iter().zip(nodes) {
             assert_eq!(self.next_end(*node), *own, "a node is on a medium once");
@@ -180,7 +240,7 @@ impl Network {
     /// Replaces a behavior behind the same face. The new one starts when the network continues.
     pub fn replace(&mut self, app: AppId, behaviour: Box<dyn Behaviour>) {
         self.waiting.push(app);
-        let app = &mut self.engine.nodes[app.node as usize].apps[app.app as usize];
+        let app = &mut self.node_of_mut(app.node).apps[app.app as usize];
         (app.behaviour, app.started) = (Some(behaviour), false);
         // Cancels the wakeup of the former behavior.
         let _ = app.alarm.set(u64::MAX);
@@ -188,7 +248,7 @@ impl Network {
 
     /// Returns the face of a behavior at its node's forwarder.
     pub fn face_of(&self, app: AppId) -> FaceId {
-        self.engine.nodes[app.node as usize].apps[app.app as usize].face
+        self.node_of(app.node).apps[app.app as usize].face
     }
 
     /// Returns the face of a port at its node's forwarder.
@@ -222,7 +282,7 @@ impl Network {
 
     /// Returns a behavior, to read its measurements; `None` if it has another type.
     pub fn behaviour<T: Behaviour>(&self, app: AppId) -> Option<&T> {
-        let app = &self.engine.nodes[app.node as usize].apps[app.app as usize];
+        let app = &self.node_of(app.node).apps[app.app as usize];
         let behaviour: &dyn Any = app.behaviour.as_deref()?;
         behaviour.downcast_ref()
     }
@@ -234,18 +294,18 @@ impl Network {
     /// If a node's FIB is full.
     pub fn announce(&mut self, prefix: &Name, node: NodeId) {
         let (ports, links): (Vec<LinkEndId>, Vec<routes::Edge>) = self.edges().unzip();
-        for (at, number) in routes::towards(node.0, self.engine.nodes.len(), &links) {
+        for (at, number) in routes::towards(node.0, self.nodes, &links) {
             let face = self.end(ports[number]).face;
-            let forwarder = &self.engine.nodes[at].forwarder;
+            let forwarder = &self.node_of(at as u32).forwarder;
             forwarder.fib().add_nexthop(prefix.as_name(), face, 0).expect("room in the FIB");
         }
     }
 
     /// Returns each possible path of a frame, with the port that it leaves by.
     fn edges(&self) -> impl Iterator<Item = (LinkEndId, routes::Edge)> {
-        self.engine.nodes.iter().enumerate().flat_map(|(from, node)| {
+        self.all().flat_map(|node| {
             node.ends.iter().enumerate().flat_map(move |(number, end)| {
-                let delay_ns = end.spec.delay_ns;
+                let (from, delay_ns) = (node.id as usize, end.spec.delay_ns);
                 let edge = move |peer: &LinkEndId| routes::Edge { from, to: peer.node as usize, delay_ns };
                 end.peers.iter().map(move |peer| (node.end_id(number), edge(peer)))
             })
@@ -259,23 +319,23 @@ impl Network {
 
     /// Returns the number of events processed so far.
     pub fn events(&self) -> u64 {
-        self.engine.done
+        self.engines.iter().map(|engine| engine.done).sum()
     }
 
     /// Returns the number of pending events.
     pub fn pending(&self) -> usize {
-        self.engine.schedule.len()
+        self.engines.iter().map(|engine| engine.schedule.len()).sum()
     }
 
     /// Starts to record the times from each event to the events that it schedules, for measurements
-    /// of event queues.
+    /// of event queues. Only a network with one thread records.
     pub fn record_offsets(&mut self) {
-        self.engine.schedule.recorded = Some(Vec::new());
+        self.engines[0].schedule.recorded = Some(Vec::new());
     }
 
     /// Returns the recorded times in ns, at most four million.
     pub fn recorded_offsets(&self) -> &[u64] {
-        self.engine.schedule.recorded.as_deref().unwrap_or_default()
+        self.engines[0].schedule.recorded.as_deref().unwrap_or_default()
     }
 
     /// Returns the counters of one direction of a link.
@@ -296,6 +356,7 @@ impl Network {
     /// Changes the propagation delay of one direction of a link, for frames that leave from now on.
     /// Routes of [`Network::announce`] stay.
     pub fn set_delay(&mut self, port: LinkEndId, delay_ns: u64) {
+        self.is_divided = false;
         self.end_mut(port).spec.delay_ns = delay_ns;
     }
 
@@ -323,7 +384,8 @@ impl Network {
     /// Starts to digest each frame with its time and place.
     pub fn trace(&mut self) {
         self.is_traced = true;
-        self.engine.nodes.iter_mut().for_each(|node| node.trace = Some(Box::default()));
+        let nodes = self.engines.iter_mut().flat_map(|engine| engine.nodes.iter_mut().flatten());
+        nodes.for_each(|node| node.trace = Some(Box::default()));
     }
 
     /// Returns BLAKE3 over the digests of all nodes, in their order. A node's digest is that of the
@@ -331,7 +393,7 @@ impl Network {
     /// and only if the runs were.
     pub fn trace_digest(&self) -> Option<String> {
         let mut whole = blake3::Hasher::new();
-        for node in &self.engine.nodes {
+        for node in self.all() {
             whole.update(node.trace.as_ref()?.finalize().as_bytes());
         }
         self.is_traced.then(|| whole.finalize().to_hex().to_string())
@@ -342,7 +404,58 @@ impl Network {
         for app in std::mem::take(&mut self.waiting) {
             self.with(app.node, |node, turn| node.start(app.app as usize, turn));
         }
-        self.engine.run_before(until_ns.saturating_add(1));
+        if !std::mem::replace(&mut self.is_divided, true) {
+            self.divide();
+        }
+        let end_ns = until_ns.saturating_add(1);
+        if let [engine] = &mut self.engines[..] {
+            engine.run_before(end_ns);
+        } else {
+            self.exchange();
+            threads::run(&mut self.engines, self.window_ns, end_ns);
+        }
         self.now_ns = self.now_ns.max(until_ns);
+    }
+
+    /// Distributes the nodes among as many engines as there are threads.
+    fn divide(&mut self) {
+        if self.threads == 1 && self.engines.len() == 1 {
+            return;
+        }
+        let weights: Vec<u64> = self.all().map(|node| 1 + node.ends.len() as u64).collect();
+        let Division { of_node, parts, window_ns } =
+            partition::divide(&weights, &self.separable_edges(), self.threads);
+        (self.of_node, self.window_ns) = (of_node.into(), window_ns);
+        let engines = (0..parts).map(|own| Engine::of_several(own, &self.of_node, parts)).collect();
+        for mut old in std::mem::replace(&mut self.engines, engines) {
+            for event in old.schedule.drain() {
+                let engine = self.engine_of(event.key.node);
+                self.engines[engine].schedule.push(event.key, event.kind);
+            }
+            for node in old.nodes.into_iter().flatten() {
+                let engine = self.engine_of(node.id);
+                self.engines[engine].add(node);
+            }
+            self.engines[0].done += old.done;
+        }
+    }
+
+    /// Returns the paths of frames for a division. Those of a shared medium have no delay, because
+    /// its nodes stay together.
+    fn separable_edges(&self) -> Vec<routes::Edge> {
+        let is_shared = |end: &LinkEnd| end.is_group || end.beside.is_some();
+        let edges = self.edges().map(|(port, edge)| {
+            if is_shared(self.end(port)) { routes::Edge { delay_ns: 0, ..edge } } else { edge }
+        });
+        edges.collect()
+    }
+
+    /// Moves the events that were scheduled from outside to the engines of their nodes.
+    fn exchange(&mut self) {
+        let mailboxes: Vec<_> = self.engines.iter().map(|_| Mutex::default()).collect();
+        self.engines.iter_mut().for_each(|engine| engine.post(&mailboxes));
+        for (engine, mailbox) in self.engines.iter_mut().zip(mailboxes) {
+            engine.receive(&mut mailbox.into_inner());
+        }
     }
 }

@@ -10,3 +10,4 @@ mod ndise;
 mod neighbours;
 mod network;
 mod strategies;
+mod threads;
