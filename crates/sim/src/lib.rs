@@ -59,6 +59,7 @@ mod routes;
 mod slab;
 pub mod table;
 mod threads;
+pub mod topology;
 
 pub use behaviour::{Behaviour, Context};
 pub use behaviours::{
@@ -67,7 +68,7 @@ pub use behaviours::{
 pub use disk::{DiskCounts, DiskSpec, Processing};
 pub use event::LinkEndId;
 pub use link::{LinkCounts, LinkSpec, TrafficCounts};
-pub use network::{AppId, Network};
+pub use network::{Announcement, AppId, Network};
 pub use node::{Router, RouterSpec};
 pub use packet::{NodeId, Packet};
 pub use random::Random;

@@ -16,13 +16,23 @@ use crate::link::{LinkCounts, LinkEnd, LinkSpec, TrafficCounts};
 use crate::node::{Node, Router, RouterSpec};
 use crate::packet::{NodeId, Packet};
 use crate::partition::{self, Division};
-use crate::{routes, threads};
+use crate::routes::{self, NextHops};
+use crate::threads;
 
 /// Identifies a behavior that is attached to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AppId {
     node: u32,
     app: u32,
+}
+
+/// A prefix, and the node that serves it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Announcement {
+    /// The prefix.
+    pub prefix: Name,
+    /// The node.
+    pub node: NodeId,
 }
 
 /// A simulated network.
@@ -293,11 +303,25 @@ impl Network {
     /// # Panics
     /// If a node's FIB is full.
     pub fn announce(&mut self, prefix: &Name, node: NodeId) {
-        let (ports, links): (Vec<LinkEndId>, Vec<routes::Edge>) = self.edges().unzip();
-        for (at, number) in routes::towards(node.0, self.nodes, &links) {
-            let face = self.end(ports[number]).face;
-            let forwarder = &self.node_of(at as u32).forwarder;
-            forwarder.fib().add_nexthop(prefix.as_name(), face, 0).expect("room in the FIB");
+        self.announce_all(&[Announcement { prefix: prefix.clone(), node }], 1);
+    }
+
+    /// Routes each prefix on all nodes to its node, as [`Network::announce`] does, by up to `paths`
+    /// next hops. The first is on the path of least delay, and all lead to nodes that are closer.
+    ///
+    /// # Panics
+    /// If a node's FIB is full.
+    pub fn announce_all(&mut self, announcements: &[Announcement], paths: usize) {
+        let (ports, edges): (Vec<LinkEndId>, Vec<routes::Edge>) = self.edges().unzip();
+        let graph = routes::Graph::new(self.nodes, &edges);
+        for Announcement { prefix, node } in announcements {
+            for NextHops { node, edges } in graph.towards(node.0, paths) {
+                let fib = self.node_of(node as u32).forwarder.fib();
+                for (cost, edge) in edges.into_iter().enumerate() {
+                    let face = self.end(ports[edge]).face;
+                    fib.add_nexthop(prefix.as_name(), face, cost as u64).expect("room in the FIB");
+                }
+            }
         }
     }
 
