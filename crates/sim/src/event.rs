@@ -33,6 +33,10 @@ pub(crate) enum EventKind {
     Frame(Arrival),
     /// A port goes off its link or returns.
     Link(usize, bool),
+    /// An outage of a port begins (true) or ends.
+    Outage(usize, bool),
+    /// An outage of all ports begins (true) or ends.
+    NodeOutage(bool),
     /// A port goes off its link or returns, and the node is notified.
     Device(usize, bool),
     /// The node's discovery has to act.

@@ -43,7 +43,9 @@ pub mod bottleneck;
 mod disk;
 mod engine;
 mod event;
+pub mod failures;
 mod link;
+mod math;
 pub mod nbcache;
 pub mod ndise;
 mod neighbours;
@@ -59,11 +61,16 @@ mod routes;
 mod slab;
 pub mod table;
 mod threads;
+mod time_counts;
 pub mod topology;
+pub mod trace;
+mod zipf;
 
 pub use behaviour::{Behaviour, Context};
 pub use behaviours::{
-    Catalogue, ConstantRate, Demand, FileFetch, Hostile, Load, ObjectReader, Producer, VipAgent,
+    Catalogue, ConstantRate, DESTINATIONS_MAX, Demand, DistanceVector, FileFetch, Hostile, Load, MEMBERS_MAX,
+    ObjectReader, PopularNames, Producer, Requests, SyncGroup, SyncMember, TraceConsumer, UNREACHABLE,
+    VipAgent, ZipfConsumer,
 };
 pub use disk::{DiskCounts, DiskSpec, Processing};
 pub use event::LinkEndId;
@@ -72,6 +79,8 @@ pub use network::{Announcement, AppId, Network};
 pub use node::{Router, RouterSpec};
 pub use packet::{NodeId, Packet};
 pub use random::Random;
+pub use time_counts::TimeCounts;
+pub use zipf::Zipf;
 
 /// One millisecond, ns.
 pub const MS: u64 = 1_000_000;

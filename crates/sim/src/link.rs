@@ -133,6 +133,8 @@ pub(crate) struct LinkEnd {
     pub(crate) carried: TrafficCounts,
     /// False while the port is off its link.
     pub(crate) is_up: bool,
+    /// Outages that last.
+    outages: u32,
     pub(crate) spec: LinkSpec,
     pub(crate) counts: LinkCounts,
     pub(crate) waits_us: Option<Histogram<u64>>,
@@ -176,6 +178,7 @@ impl LinkEnd {
             missed: 0,
             carried: TrafficCounts::default(),
             is_up: true,
+            outages: 0,
             spec,
             counts: LinkCounts::default(),
             waits_us: None,
@@ -193,6 +196,16 @@ impl LinkEnd {
     /// Returns the port as that of a neighbor's face, which uses the device of a port to a group.
     pub(crate) fn beside(self, group: usize) -> Self {
         LinkEnd { beside: Some(group), ..self }
+    }
+
+    /// Begins an outage, which may overlap with others, or ends one.
+    pub(crate) fn set_outage(&mut self, begins: bool) {
+        self.outages = if begins { self.outages + 1 } else { self.outages.saturating_sub(1) };
+    }
+
+    /// Returns true if frames pass the port.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.is_up && self.outages == 0
     }
 
     /// Changes the longest frame of the link.

@@ -204,6 +204,22 @@ impl Network {
         self.schedule(port.node, at_ns, EventKind::Link(port.end as usize, is_up));
     }
 
+    /// Lets a link fail in both directions from `from_ns` to `until_ns`, without a notification.
+    /// Outages may overlap.
+    pub fn fail_link(&mut self, port: LinkEndId, from_ns: u64, until_ns: u64) {
+        for end in [port, self.back(port)] {
+            self.schedule(end.node, from_ns, EventKind::Outage(end.end as usize, true));
+            self.schedule(end.node, until_ns, EventKind::Outage(end.end as usize, false));
+        }
+    }
+
+    /// Takes a node off all its links from `from_ns` to `until_ns`, without a notification. Its
+    /// tables and behaviors stay. Outages may overlap.
+    pub fn fail_node(&mut self, node: NodeId, from_ns: u64, until_ns: u64) {
+        self.schedule(node.0 as u32, from_ns, EventKind::NodeOutage(true));
+        self.schedule(node.0 as u32, until_ns, EventKind::NodeOutage(false));
+    }
+
     /// Attaches a behavior to a node, by an application's face.
     ///
     /// # Panics
@@ -266,6 +282,11 @@ impl Network {
         self.end(port).face
     }
 
+    /// Returns the faces of a node's ports, in the order of their creation.
+    pub fn link_faces(&self, node: NodeId) -> Vec<FaceId> {
+        self.node(node).ends.iter().map(|end| end.face).collect()
+    }
+
     /// Returns the other direction of a link between two nodes.
     pub fn back(&self, port: LinkEndId) -> LinkEndId {
         self.end(port).peers.first().copied().unwrap_or(port)
@@ -321,6 +342,38 @@ impl Network {
                     let face = self.end(ports[edge]).face;
                     fib.add_nexthop(prefix.as_name(), face, cost as u64).expect("room in the FIB");
                 }
+            }
+        }
+    }
+
+    /// Routes `prefix` between members of a group, on a tree of paths of least delay to the first
+    /// member, with the strategy multicast. At each member the prefix also leads to the behavior
+    /// that serves it.
+    ///
+    /// # Panics
+    /// If a node's FIB or table of strategies is full.
+    pub fn announce_group(&mut self, prefix: &Name, members: &[NodeId]) {
+        let Some(root) = members.first() else { return };
+        let (ports, edges): (Vec<LinkEndId>, Vec<routes::Edge>) = self.edges().unzip();
+        let mut hops: Vec<Option<usize>> = vec![None; self.nodes];
+        for NextHops { node, edges } in routes::Graph::new(self.nodes, &edges).towards(root.0, 1) {
+            hops[node] = edges.first().copied();
+        }
+        let multicast = Name::new().join_generic(*b"multicast");
+        let mut is_reached = vec![false; self.nodes];
+        for member in members {
+            let mut at = member.0;
+            while !std::mem::replace(&mut is_reached[at], true) {
+                let strategies = self.node_of(at as u32).forwarder.strategies();
+                strategies.set(prefix.as_name(), multicast.as_name()).expect("room for a strategy");
+                let Some(edge) = hops[at] else { break };
+                let port = ports[edge];
+                let peer = self.end(port).peers.iter().find(|peer| peer.node as usize == edges[edge].to);
+                for port in [Some(&port), peer].into_iter().flatten() {
+                    let fib = self.node_of(port.node).forwarder.fib();
+                    fib.add_nexthop(prefix.as_name(), self.end(*port).face, 0).expect("room in the FIB");
+                }
+                at = edges[edge].to;
             }
         }
     }

@@ -17,6 +17,10 @@ impl Node {
         match event {
             EventKind::Frame(arrival) => self.frame(&arrival, turn),
             EventKind::Link(end, is_up) => self.ends[end].is_up = is_up,
+            EventKind::Outage(end, begins) => self.ends[end].set_outage(begins),
+            EventKind::NodeOutage(begins) => {
+                self.ends.iter_mut().for_each(|end| end.set_outage(begins));
+            }
             EventKind::Device(end, is_up) => {
                 self.ends[end].is_up = is_up;
                 self.notify_link(end, turn);
@@ -63,7 +67,7 @@ impl Node {
         let to = arrival.end as usize;
         // A device drops a frame longer than its own maximum.
         let is_too_long = self.ends[to].is_group && octets.len() > self.ends[to].spec.mtu_octets;
-        if !self.ends[to].is_up || is_too_long {
+        if !self.ends[to].is_connected() || is_too_long {
             self.ends[to].missed += 1;
             return;
         }
@@ -185,7 +189,7 @@ impl Node {
     pub(crate) fn launch(&mut self, end: usize, turn: &mut Turn<'_>) {
         let mut flights = std::mem::take(&mut turn.scratch.link.flights);
         let device = self.ends[end].beside.unwrap_or(end);
-        if !self.ends[device].is_up {
+        if !self.ends[device].is_connected() {
             self.ends[end].counts.lost += flights.len() as u64;
             flights.clear();
         }

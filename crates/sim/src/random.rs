@@ -1,6 +1,8 @@
 //! The simulator's only source of randomness: seeded generators (SplitMix64, Steele et al. 2014).
 //! Each part of a network has one of its own, so that no part depends on the calls of another.
 
+use crate::math::ln;
+
 /// The kinds of parts that have a generator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stream {
@@ -10,6 +12,8 @@ pub(crate) enum Stream {
     LinkEnd,
     /// A behavior.
     App,
+    /// The outages of a link or node.
+    Outage,
 }
 
 /// A seeded generator of pseudorandom numbers. Not for secrets.
@@ -53,6 +57,17 @@ impl Random {
         ppm > 0 && self.below(1_000_000) < u64::from(ppm)
     }
 
+    /// Returns a number from 0 up to, but not including, 1.
+    pub fn unit(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Returns a time with an exponential distribution of this mean, at most some forty times as
+    /// much.
+    pub fn exponential_ns(&mut self, mean_ns: u64) -> u64 {
+        (-ln(1.0 - self.unit()) * mean_ns as f64) as u64
+    }
+
     /// Returns four octets, for a Nonce.
     pub fn nonce(&mut self) -> [u8; 4] {
         (self.next_u64() as u32).to_be_bytes()
@@ -64,10 +79,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn exponential_times_have_their_mean() {
+        let mut random = Random::new(9);
+        let sum: u64 = (0..10_000).map(|_| random.exponential_ns(1_000)).sum();
+        assert!((9_500_000..10_500_000).contains(&sum), "{sum}");
+        assert_eq!(random.exponential_ns(0), 0);
+    }
+
+    #[test]
     fn each_part_has_its_own_numbers() {
         let mut firsts = Vec::new();
         for seed in 0..4 {
-            for stream in [Stream::Node, Stream::LinkEnd, Stream::App] {
+            for stream in [Stream::Node, Stream::LinkEnd, Stream::App, Stream::Outage] {
                 for ids in [[0, 0], [0, 1], [1, 0], [1, 1]] {
                     let first = Random::of(seed, stream, ids).next_u64();
                     assert_eq!(Random::of(seed, stream, ids).next_u64(), first);

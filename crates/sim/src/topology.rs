@@ -69,7 +69,7 @@ impl Topology {
         let columns = (1..).find(|columns| columns * columns >= nodes).unwrap_or(1);
         let mut topology = Topology { nodes, edge: (0..nodes).collect(), ..Topology::default() };
         for node in 0..nodes {
-            if (node + 1) % columns != 0 && node + 1 < nodes {
+            if !(node + 1).is_multiple_of(columns) && node + 1 < nodes {
                 topology.link(node, node + 1, spec);
             }
             if node + columns < nodes {

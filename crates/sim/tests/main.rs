@@ -11,3 +11,4 @@ mod neighbours;
 mod network;
 mod strategies;
 mod threads;
+mod workloads;

@@ -38,8 +38,8 @@ fn build(threads: usize) -> Built {
                 loss_ppm: 5_000,
                 reordered_ppm: 20_000,
                 reordered_by_ns: MS,
-                mtu_octets: if node % 3 == 0 { 1500 } else { 9000 },
-                reliability: node % 5 == 0,
+                mtu_octets: if node.is_multiple_of(3) { 1500 } else { 9000 },
+                reliability: node.is_multiple_of(5),
                 ..LinkSpec::default()
             };
             let other = random.below(node as u64) as usize;

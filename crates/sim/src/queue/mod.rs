@@ -94,14 +94,14 @@ mod tests {
     fn order<Q: EventQueue>(seed: u64, pending: usize) -> Vec<u32> {
         let (mut queue, mut random) = (Q::default(), Random::new(seed));
         let (mut now_ns, mut slot, mut slots) = (0, 0, Vec::new());
-        for round in 0..4_000 {
+        for _ in 0..4_000 {
             for _ in 0..=random.below(3) {
                 if queue.len() < pending {
                     queue.push(entry(now_ns + offset_ns(&mut random), slot));
                     slot += 1;
                 }
             }
-            if round % 5 == 0 {
+            if random.below(5) == 0 {
                 let next_ns = queue.next_ns();
                 assert!(next_ns.is_none_or(|next_ns| next_ns >= now_ns));
             }
