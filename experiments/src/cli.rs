@@ -14,6 +14,7 @@ use crate::ndise_routers::NdiseRouters;
 use crate::ndp::Ndp;
 use crate::plot::Plot;
 use crate::policies::Policies;
+use crate::sim::{Sim, queues::SimQueues};
 use crate::topology::Topology;
 
 /// The experiments of published systems, each one command.
@@ -68,6 +69,11 @@ pub enum Command {
     /// Hit ratios of the content store's policies on traces
     #[command(after_help = POLICIES_HELP)]
     Policies(Policies),
+    /// A large network in virtual time: topologies, workloads and failures from a seed
+    #[command(after_help = SIM_HELP)]
+    Sim(Box<Sim>),
+    /// The cost of the simulator's event queues
+    SimQueues(SimQueues),
     /// One plain process of a comparison
     #[command(subcommand, hide = true)]
     Plain(PlainCommand),
@@ -132,6 +138,16 @@ Examples:
 
 const PLOT_HELP: &str = "Example:
   namely --json perf crypto > crypto.jsonl && namely-experiments plot crypto.jsonl --to crypto.svg";
+
+const SIM_HELP: &str =
+    "Needs nothing of the system: the network is simulated. Ctrl-C keeps the partial results.
+
+Examples:
+  namely-experiments sim --nodes 10000 --threads 2 --failures 1 --out results
+  namely-experiments sim --topology scale-free --routes distance-vector --workload transfer --consumers 20
+  namely-experiments sim --topology rocketfuel-cch --map 1221.r0.cch --seconds 30 --json
+  namely-experiments sim --nodes 100 --seconds 60 --checkpoint --out results
+  namely-experiments sim --resume results";
 
 const POLICIES_HELP: &str = "Examples:
   cargo run --release -p namely-experiments -- policies --json

@@ -16,5 +16,6 @@ pub mod ndise_routers;
 pub mod ndp;
 pub mod plot;
 pub mod policies;
+pub mod sim;
 mod statistics;
 pub mod topology;

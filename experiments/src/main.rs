@@ -7,7 +7,8 @@ use clap::Parser;
 use namely_bench::plain;
 use namely_experiments::cli::{Cli, Command};
 use namely_experiments::{
-    emulated, istack, linear_video, nb_cache, ndise, ndise_ping, ndise_routers, ndp, plot, policies, topology,
+    emulated, istack, linear_video, nb_cache, ndise, ndise_ping, ndise_routers, ndp, plot, policies, sim,
+    topology,
 };
 
 fn main() -> ExitCode {
@@ -25,6 +26,8 @@ fn main() -> ExitCode {
         Command::NbCacheRouter(options) => nb_cache::router::run(&options),
         Command::Plot(options) => plot::run(&options),
         Command::Policies(options) => policies::run(&options),
+        Command::Sim(options) => sim::run(&options),
+        Command::SimQueues(options) => sim::queues::run(&options),
         Command::Plain(command) => plain::run(&command),
     };
     match result {
