@@ -212,7 +212,8 @@ mod tests {
         let whole = run(1, None).unwrap();
         let mut running = Running::build(&options.scenario).unwrap();
         running.network.trace();
-        assert!(advance(&mut running, 300 * MS, &watch(&running)));
+        let watch = watch(&running);
+        assert!(advance(&mut running, 300 * MS, &watch));
         let part = Checkpoint::of(&options.scenario, &running.network);
         assert_eq!(run(2, Some(&part)).unwrap(), whole);
         let changed = Checkpoint { digest: whole.digest.clone(), ..part.clone() };
