@@ -1,5 +1,5 @@
-//! Logarithm and exponential function from the basic operations, whose results IEEE 754 fixes. Those
-//! of the system's library differ between systems, and so would the digits of a simulation.
+//! Logarithm and exponential function from the basic operations, whose results IEEE 754 fixes. The
+//! functions of the system's library differ between systems, and so would a simulation's digits.
 
 use std::f64::consts::{LN_2, SQRT_2};
 

@@ -88,7 +88,7 @@ fn shaped(spec: LinkSpec, shape: Shape) -> LinkSpec {
     LinkSpec {
         rate_bps,
         delay_ns: shape.delay.map_or(0, |delay| delay.0.as_nanos() as u64).max(DELAY_NS_MIN),
-        loss_ppm: shape.loss.map_or(0, |loss| (loss.0 * 1e6) as u32),
+        loss_ppm: shape.loss.map_or(0, |loss| (loss.0 * 1e6).round() as u32),
         queue_octets_max: shape
             .queue
             .map_or(spec.queue_octets_max, |time| queue_octets(time.0.as_secs_f64())),

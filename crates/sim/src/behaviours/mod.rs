@@ -1,6 +1,6 @@
 //! Traffic: a producer, consumers at a constant rate, of a list of names, by Zipf's law and of a
-//! trace, a reader of objects by popularity, a file fetch with a window, a synchronization group, and
-//! a hostile neighbor. Also agents that control a router: VIP, and distance vectors.
+//! trace, a reader of objects by popularity, a file fetch with a window, a synchronization group,
+//! and a hostile neighbor. Also agents that control a router: VIP, and distance vectors.
 
 mod catalogue;
 mod constant_rate;
