@@ -267,6 +267,17 @@ mod tests {
     }
 
     #[test]
+    fn a_hub_may_have_many_links() {
+        let mut star = Topology { nodes: 301, ..Topology::default() };
+        (1..301).for_each(|leaf| star.link(0, leaf, LinkSpec::default()));
+        let mut network = Network::new(1);
+        let spec = RouterSpec { cs_packets_max: 0, pit_entries_max: 16, ..RouterSpec::default() };
+        let built = star.build(&mut network, spec);
+        assert_eq!(network.link_faces(built.nodes[0]).len(), 300);
+        network.restart(built.nodes[0], RouterSpec { faces_max: 400, ..spec });
+    }
+
+    #[test]
     fn the_largest_part_keeps_its_order() {
         let mut topology = Topology { nodes: 6, edge: vec![0, 3, 5], ..Topology::default() };
         topology.link(0, 1, LinkSpec::default());
