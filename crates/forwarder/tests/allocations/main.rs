@@ -17,6 +17,7 @@ type Fw = Router<Packet, parking_lot::RawMutex>;
 
 const MS: u64 = 1_000_000;
 
+mod at_rest;
 mod refused;
 
 #[allow(unsafe_code)]
