@@ -30,24 +30,6 @@ pub struct Config {
     pub faces_max: usize,
     /// Limits of the PIT.
     pub pit: PitLimits,
-    /// Time that an Interest is pending.
-    ///
-    /// # Limit
-    /// A longer InterestLifetime is shortened to it.
-    /// - Value: 1 h
-    /// - Setting: `tables.interest_lifetime_ms_max`
-    /// - Tests: `a_lifetime_is_cut_to_the_limit`
-    pub interest_lifetime_ms_max: u64,
-    /// Time that an Interest from a non-local face is pending.
-    ///
-    /// It is at most `interest_lifetime_ms_max`.
-    ///
-    /// # Limit
-    /// A longer InterestLifetime is shortened to it.
-    /// - Value: 60 s
-    /// - Setting: `tables.interest_lifetime_remote_ms_max`
-    /// - Tests: `a_neighbor_lifetime_is_cut_sooner`
-    pub interest_lifetime_remote_ms_max: u64,
     /// Limits of the content store.
     pub cs: CsLimits,
     /// The eviction policy of the content store.
@@ -90,8 +72,6 @@ impl Config {
         Config {
             faces_max: 16_384,
             pit: PitLimits::default(),
-            interest_lifetime_ms_max: 3_600_000,
-            interest_lifetime_remote_ms_max: 60_000,
             cs: CsLimits::default(),
             cs_policy: CsPolicy::default(),
             cs_admit: true,

@@ -93,6 +93,24 @@ pub struct PitLimits {
     /// - Counter: `out_records_full`
     /// - Tests: `an_interest_reaches_bounded_upstreams`
     pub out_records_max: usize,
+    /// Time that an Interest is pending.
+    ///
+    /// # Limit
+    /// A longer InterestLifetime is shortened to it.
+    /// - Value: 1 h
+    /// - Setting: `tables.interest_lifetime_ms_max`
+    /// - Tests: `a_lifetime_is_cut_to_the_limit`
+    pub interest_lifetime_ms_max: u64,
+    /// Time that an Interest from a non-local face is pending.
+    ///
+    /// It is at most `interest_lifetime_ms_max`.
+    ///
+    /// # Limit
+    /// A longer InterestLifetime is shortened to it.
+    /// - Value: 60 s
+    /// - Setting: `tables.interest_lifetime_remote_ms_max`
+    /// - Tests: `a_neighbor_lifetime_is_cut_sooner`
+    pub interest_lifetime_remote_ms_max: u64,
 }
 
 impl Default for PitLimits {
@@ -104,6 +122,8 @@ impl Default for PitLimits {
             entries_reserve: 64,
             in_records_max: 4_096,
             out_records_max: 1_024,
+            interest_lifetime_ms_max: 3_600_000,
+            interest_lifetime_remote_ms_max: 60_000,
         }
     }
 }

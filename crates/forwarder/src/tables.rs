@@ -59,8 +59,8 @@ impl<B: PacketBuf, R: RawMutex> Tables<B, R> {
     pub(crate) fn new(config: Config, hasher: NameHasher) -> Result<Self, ConfigError> {
         let mut config = HeapPart::new(|| Ok(config))?;
         // Corrected once, so that no packet compares the two limits.
-        config.interest_lifetime_remote_ms_max =
-            config.interest_lifetime_remote_ms_max.min(config.interest_lifetime_ms_max);
+        config.pit.interest_lifetime_remote_ms_max =
+            config.pit.interest_lifetime_remote_ms_max.min(config.pit.interest_lifetime_ms_max);
         // Taken out of the configuration, because regions change at run time.
         let regions = core::mem::take(&mut config.regions);
         Ok(Tables {

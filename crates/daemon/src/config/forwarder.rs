@@ -94,10 +94,10 @@ impl Config {
                 entries_per_face_max: tables.pit_entries_per_face_max,
                 entries_per_holder_max: tables.pit_entries_per_holder_max,
                 entries_reserve: tables.pit_entries_reserve,
+                interest_lifetime_ms_max: tables.interest_lifetime_ms_max,
+                interest_lifetime_remote_ms_max: tables.interest_lifetime_remote_ms_max,
                 ..namely_forwarder::PitLimits::default()
             },
-            interest_lifetime_ms_max: tables.interest_lifetime_ms_max,
-            interest_lifetime_remote_ms_max: tables.interest_lifetime_remote_ms_max,
             cs: namely_forwarder::CsLimits {
                 packets_max: tables.cs_packets_max,
                 entries_max: tables.cs_entries_max,

@@ -128,9 +128,9 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         // may shorten it. `Tables::new` made sure that the limit for other hosts is not longer than
         // that for this host.
         let lifetime_ms_max = if ingress.is_local() {
-            self.tables.config.interest_lifetime_ms_max
+            self.tables.config.pit.interest_lifetime_ms_max
         } else {
-            self.tables.config.interest_lifetime_remote_ms_max
+            self.tables.config.pit.interest_lifetime_remote_ms_max
         };
         let lifetime_ms = interest.view.lifetime_or_default_ms().min(lifetime_ms_max);
         let arrived = CheckedInterest {

@@ -572,7 +572,8 @@ fn the_memory_of_a_holder_is_returned() {
 /// their arrival the memory of the entries is free, and only their slots remain.
 #[test]
 fn the_memory_of_a_pit_is_returned() {
-    let config = Config { interest_lifetime_ms_max: 1000, ..Config::new(|_| [0; 32]) };
+    let pit = PitLimits { interest_lifetime_ms_max: 1000, ..PitLimits::default() };
+    let config = Config { pit, ..Config::new(|_| [0; 32]) };
     let (most, per_face) = (config.pit.entries_max, config.pit.entries_per_face_max);
     let fw = Fw::new(config, 1).unwrap();
     let upstream = fw.face_register(FaceProperties::remote()).unwrap();

@@ -109,7 +109,8 @@ fn an_interest_reaches_bounded_upstreams() {
 #[test]
 fn a_lifetime_is_cut_to_the_limit() {
     for (asked_ms, kept_ms) in [(5_000, 5_000), (5_001, 5_000), (u64::MAX, 5_000), (0, 0)] {
-        let bench = Bench::with(Config { interest_lifetime_ms_max: 5_000, ..config() });
+        let pit = PitLimits { interest_lifetime_ms_max: 5_000, ..config().pit };
+        let bench = Bench::with(Config { pit, ..config() });
         let (consumer, upstream) = (bench.app(), bench.remote());
         bench.route("/a", upstream, 0);
         bench.receive(consumer, interest("/a").lifetime_ms(asked_ms).build());
@@ -121,14 +122,15 @@ fn a_lifetime_is_cut_to_the_limit() {
 #[test]
 fn a_neighbor_lifetime_is_cut_sooner() {
     for (asked_ms, kept_ms) in [(2_000, 2_000), (2_001, 2_000), (u64::MAX, 2_000)] {
-        let bench = Bench::with(Config { interest_lifetime_remote_ms_max: 2_000, ..config() });
+        let pit = PitLimits { interest_lifetime_remote_ms_max: 2_000, ..config().pit };
+        let bench = Bench::with(Config { pit, ..config() });
         let (neighbour, upstream) = (bench.remote(), bench.remote());
         bench.route("/a", upstream, 0);
         bench.receive(neighbour, interest("/a").lifetime_ms(asked_ms).build());
         let entry = bench.fw.pit().snapshot(1).remove(0);
         assert_eq!(entry.expires_at_ns, bench.now_ns + kept_ms * MS, "{asked_ms}");
     }
-    assert_eq!(config().interest_lifetime_remote_ms_max, 60_000);
+    assert_eq!(config().pit.interest_lifetime_remote_ms_max, 60_000);
 }
 
 #[test]
