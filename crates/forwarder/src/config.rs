@@ -9,7 +9,7 @@ use namely_wire::Name;
 use crate::cs::CsPolicy;
 use crate::limits::{
     BindingLimits, CsLimits, DeadNonceLimits, FibLimits, ObjectLimits, PitLimits, RibLimits, StrategyLimits,
-    needed,
+    THREADS_MAX, at_most, needed,
 };
 use crate::tier::TierMarking;
 
@@ -28,6 +28,11 @@ pub struct Config {
     /// - Value: 16,384; in a router 1024 more than `faces.faces_max`
     /// - Tests: `a_face_past_the_limit_is_refused`
     pub faces_max: usize,
+    /// Threads that process packets at the same time: 16 by default and at most.
+    ///
+    /// Locks, timer wheels, counters and lists of free entries have as many parts, rounded up to a
+    /// power of two. More threads work as well, but wait for each other more often.
+    pub threads_max: usize,
     /// Limits of the PIT.
     pub pit: PitLimits,
     /// Limits of the content store.
@@ -71,6 +76,7 @@ impl Config {
     pub fn new(sha256: Sha256) -> Self {
         Config {
             faces_max: 16_384,
+            threads_max: THREADS_MAX,
             pit: PitLimits::default(),
             cs: CsLimits::default(),
             cs_policy: CsPolicy::default(),
@@ -95,6 +101,8 @@ impl Config {
     /// Refuses limits beyond the capacity of the tables, and zero for limits that must not be zero.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         needed("faces_max", self.faces_max)?;
+        needed("threads_max", self.threads_max)?;
+        at_most("threads_max", self.threads_max, THREADS_MAX)?;
         self.pit.check()?;
         self.cs.check()?;
         self.fib.check()?;
@@ -147,6 +155,11 @@ mod tests {
             Config { strategies: StrategyLimits { faces_max: 257, ..config.strategies }, ..config.clone() };
         let error = ConfigError::TooLarge { limit: "strategy_faces_max", most: 256 };
         assert_eq!(beyond.check(), Err(error));
+        let threads = |threads_max| Config { threads_max, ..config.clone() }.check();
+        assert_eq!((threads(1), threads(THREADS_MAX)), (Ok(()), Ok(())));
+        assert_eq!(threads(0), Err(ConfigError::Zero { limit: "threads_max" }));
+        let error = ConfigError::TooLarge { limit: "threads_max", most: THREADS_MAX };
+        assert_eq!(threads(THREADS_MAX + 1), Err(error));
         let no_cache = Config { cs: CsLimits { packets_max: 0, entries_max: 0, octets_max: 0 }, ..config };
         assert_eq!(no_cache.check(), Ok(()));
     }

@@ -5,6 +5,7 @@ use core::cell::Cell;
 
 use crate::counter::Counter;
 use crate::error::ConfigError;
+use crate::limits::parts_of;
 use crate::pool::boxed;
 use crate::tier::TierCounts;
 
@@ -127,11 +128,9 @@ pub(crate) struct Counters {
     pub(crate) unsatisfied: Counter,
     pub(crate) faces_freed: Counter,
     pub(crate) faces_orphaned: Counter,
+    /// The counters that every packet changes, in a power of two of parts.
     hot: Box<[HotCounters]>,
 }
-
-/// Number of parts into which the counters that every packet changes are split.
-const HOT_PARTS: usize = 16;
 
 /// One part of the counters that every packet changes, indexed by [`HotCounter`]. Each part has a
 /// cache line of its own.
@@ -140,13 +139,14 @@ const HOT_PARTS: usize = 16;
 pub(crate) struct HotCounters([Counter; 6]);
 
 impl Counters {
-    pub(crate) fn new() -> Result<Self, ConfigError> {
+    /// Counters for `threads_max` threads.
+    pub(crate) fn new(threads_max: usize) -> Result<Self, ConfigError> {
         Ok(Counters {
             drops: Default::default(),
             unsatisfied: Counter::default(),
             faces_freed: Counter::default(),
             faces_orphaned: Counter::default(),
-            hot: boxed(HOT_PARTS, HotCounters::default)?,
+            hot: boxed(parts_of(threads_max), HotCounters::default)?,
         })
     }
 
@@ -163,7 +163,7 @@ impl Counters {
     /// workers seldom share a part.
     pub(crate) fn of(&self, slot: u32) -> &HotCounters {
         // The face selects the part, because the core cannot identify the thread that calls it.
-        &self.hot[slot as usize % HOT_PARTS]
+        &self.hot[slot as usize & (self.hot.len() - 1)]
     }
 
     /// The sum of a counter over all parts.
@@ -393,7 +393,7 @@ mod tests {
         }
         let labels: BTreeSet<_> = DropReason::ALL.iter().map(|r| r.label()).collect();
         assert_eq!(labels.len(), DropReason::ALL.len());
-        let counters = Counters::new().unwrap();
+        let counters = Counters::new(16).unwrap();
         counters.dropped(DropReason::NoBuffer);
         assert_eq!(counters.drop_count(DropReason::NoBuffer), 1);
         assert_eq!(counters.drop_count(DropReason::Malformed), 0);

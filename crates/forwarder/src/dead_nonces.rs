@@ -16,15 +16,14 @@ use lock_api::RawMutex;
 use crate::error::ConfigError;
 use crate::hash::NameHasher;
 use crate::hash::{STEP, mix};
-use crate::limits::DeadNonceLimits;
+use crate::limits::{DeadNonceLimits, parts_of};
 use crate::lock_order::LeafLock;
 use crate::pit::entry::PitEntry;
 use crate::pool::boxed;
 use crate::slab::{Id, NONE};
 use crate::sync::{AtomicU32, Ordering};
 
-/// Parts of a large list, and the minimum number of Nonces of a part.
-const PARTS: usize = if cfg!(loom) { 1 } else { 16 };
+/// Minimum number of Nonces of a part.
 const PART_ENTRIES_MIN: usize = 1024;
 
 /// The dead Nonces; the oldest is removed first.
@@ -60,9 +59,10 @@ struct DeadNonce {
 }
 
 impl<R: RawMutex> DeadNonces<R> {
-    pub(crate) fn new(limits: &DeadNonceLimits) -> Result<Self, ConfigError> {
+    /// A list for `threads_max` threads.
+    pub(crate) fn new(limits: &DeadNonceLimits, threads_max: usize) -> Result<Self, ConfigError> {
         let DeadNonceLimits { entries_max, lifetime_ns } = *limits;
-        let parts = (entries_max / PART_ENTRIES_MIN).clamp(1, PARTS);
+        let parts = (entries_max / PART_ENTRIES_MIN).clamp(1, parts_of(threads_max));
         let (each, more) = (entries_max / parts, entries_max % parts);
         let mut rings = (0..parts).map(|i| Ring::new(each + usize::from(i < more)));
         let mut failed = None;
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     fn list(entries_max: usize, lifetime_ns: u64) -> DeadNonces<parking_lot::RawMutex> {
-        DeadNonces::new(&DeadNonceLimits { entries_max, lifetime_ns }).unwrap()
+        DeadNonces::new(&DeadNonceLimits { entries_max, lifetime_ns }, 16).unwrap()
     }
 
     #[test]
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn partitioned_nonces_leave_oldest_first() {
         let list = list(16 * PART_ENTRIES_MIN, 1000);
-        assert_eq!(list.parts.len(), PARTS);
+        assert_eq!(list.parts.len(), 16);
         let nonce = |n: u32| n.to_be_bytes();
         (0..100_000u32).for_each(|n| list.add(u64::from(n), nonce(n), u64::from(n)));
         assert!(list.len() <= 16 * PART_ENTRIES_MIN);

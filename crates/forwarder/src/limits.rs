@@ -13,6 +13,14 @@ pub(crate) const STRATEGY_PREFIXES_MAX: usize = 1 << 20;
 /// Maximum of [`StrategyLimits::faces_max`]: the faces of a record are searched linearly.
 pub(crate) const STRATEGY_FACES_MAX: usize = 256;
 
+/// Maximum of [`crate::Config::threads_max`]: the id of a strategy's record has 4 bits for its part.
+pub(crate) const THREADS_MAX: usize = 16;
+
+/// The parts of a table for `threads_max` threads. A power of two, so that a mask selects a part.
+pub(crate) fn parts_of(threads_max: usize) -> usize {
+    threads_max.clamp(1, THREADS_MAX).next_power_of_two()
+}
+
 /// Table entries that are read under one hold of a lock.
 ///
 /// One dataset of each table is made at a time. A routing daemon's view of the RIB is read in such
@@ -450,6 +458,6 @@ pub(crate) fn needed(limit: &'static str, value: usize) -> Result<(), ConfigErro
 }
 
 /// Refuses a limit that is too large. 0 is allowed and leaves the table empty.
-fn at_most(limit: &'static str, value: usize, most: usize) -> Result<(), ConfigError> {
+pub(crate) fn at_most(limit: &'static str, value: usize, most: usize) -> Result<(), ConfigError> {
     if value > most { Err(ConfigError::TooLarge { limit, most }) } else { Ok(()) }
 }

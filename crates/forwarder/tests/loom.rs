@@ -101,6 +101,7 @@ impl Scene {
     fn with_store(packets_max: usize, objects_max: usize) -> Arc<Self> {
         let config = Config {
             faces_max: 4,
+            threads_max: 2,
             pit: PitLimits { entries_max: 2, ..PitLimits::default() },
             cs: CsLimits { packets_max, entries_max: 4 * packets_max, ..CsLimits::default() },
             objects: ObjectLimits { objects_max, ..ObjectLimits::default() },

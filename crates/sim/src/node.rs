@@ -68,6 +68,8 @@ impl RouterSpec {
     pub(crate) fn config(&self) -> Config {
         Config {
             faces_max: self.faces_max,
+            // Each node runs in one thread at a time.
+            threads_max: 1,
             pit: PitLimits {
                 entries_max: self.pit_entries_max,
                 entries_per_face_max: self.pit_entries_per_face_max,

@@ -11,17 +11,18 @@ use lock_api::{Mutex, RawMutex};
 
 use super::ids::RUN;
 use crate::error::ConfigError;
+use crate::limits::parts_of;
 use crate::pool::boxed;
 use crate::slab::Id;
 use crate::sync::{AtomicU64, Ordering};
 use crate::wheel::{TICK_SHIFT, Wheel};
 
-/// Number of groups of ids.
-const GROUPS: usize = if cfg!(loom) { 1 } else { 16 };
-
 /// Timers by entry id.
 pub(super) struct Deadlines<R> {
+    /// A power of two.
     groups: Box<[Group<R>]>,
+    /// The bits of a run's number that select its group.
+    group_bits: u32,
 }
 
 #[repr(align(64))]
@@ -37,18 +38,21 @@ pub(super) fn tick_of(deadline_ns: u64) -> u64 {
 }
 
 impl<R: RawMutex> Deadlines<R> {
-    pub(super) fn new(ids_max: usize) -> Result<Self, ConfigError> {
+    /// Timers for `threads_max` threads.
+    pub(super) fn new(ids_max: usize, threads_max: usize) -> Result<Self, ConfigError> {
+        // One under loom, to bound the orders of events.
+        let count = if cfg!(loom) { 1 } else { parts_of(threads_max) };
         // Runs of ids are assigned to the groups round-robin.
-        let ids = ids_max.div_ceil(RUN * GROUPS) * RUN;
+        let ids = ids_max.div_ceil(RUN * count) * RUN;
         let mut failed = None;
-        let groups = boxed(GROUPS, || {
+        let groups = boxed(count, || {
             let wheel = Wheel::with_room(ids).unwrap_or_else(|error| {
                 failed = Some(error);
                 Wheel::none()
             });
             Group { wheel: Mutex::new(wheel), due_ns: AtomicU64::new(u64::MAX) }
         })?;
-        failed.map_or(Ok(Deadlines { groups }), Err)
+        failed.map_or(Ok(Deadlines { groups, group_bits: count.trailing_zeros() }), Err)
     }
 
     /// Sets or moves the timer of `id`; returns the tick at which it fires.
@@ -77,7 +81,7 @@ impl<R: RawMutex> Deadlines<R> {
             if local.is_none() {
                 group.due_ns.store(wheel.next_deadline_ns().unwrap_or(u64::MAX), Ordering::Release);
             }
-            local.map(|local| global(g, local))
+            local.map(|local| self.global(g, local))
         })
     }
 
@@ -90,14 +94,15 @@ impl<R: RawMutex> Deadlines<R> {
     fn position(&self, id: Id) -> (&Group<R>, Id) {
         let i = id as usize - 1;
         let (run, offset) = (i / RUN, i % RUN);
-        (&self.groups[run % GROUPS], (run / GROUPS * RUN + offset) as Id + 1)
+        let group = &self.groups[run & (self.groups.len() - 1)];
+        (group, ((run >> self.group_bits) * RUN + offset) as Id + 1)
     }
-}
 
-fn global(group: usize, local: Id) -> Id {
-    let i = local as usize - 1;
-    let (run, offset) = (i / RUN * GROUPS + group, i % RUN);
-    (run * RUN + offset) as Id + 1
+    fn global(&self, group: usize, local: Id) -> Id {
+        let i = local as usize - 1;
+        let (run, offset) = ((i / RUN) << self.group_bits | group, i % RUN);
+        (run * RUN + offset) as Id + 1
+    }
 }
 
 #[cfg(test)]
@@ -107,14 +112,17 @@ mod tests {
 
     #[test]
     fn every_pit_id_has_its_own_place() {
-        let deadlines = Deadlines::<parking_lot::RawMutex>::new(5000).unwrap();
-        for id in 1..=5000 {
-            deadlines.set(id, u64::from(id % 7) << TICK_SHIFT, 0);
+        for (threads_max, groups) in [(1, 1), (3, 4), (16, 16)] {
+            let deadlines = Deadlines::<parking_lot::RawMutex>::new(5000, threads_max).unwrap();
+            assert_eq!(deadlines.groups.len(), groups);
+            for id in 1..=5000 {
+                deadlines.set(id, u64::from(id % 7) << TICK_SHIFT, 0);
+            }
+            assert!(deadlines.next_ns().is_some());
+            let mut fired: Vec<Id> = core::iter::from_fn(|| deadlines.pop_due(8 << TICK_SHIFT)).collect();
+            fired.sort_unstable();
+            assert_eq!(fired, (1..=5000).collect::<Vec<_>>());
+            assert_eq!(deadlines.next_ns(), None);
         }
-        assert!(deadlines.next_ns().is_some());
-        let mut fired: Vec<Id> = core::iter::from_fn(|| deadlines.pop_due(8 << TICK_SHIFT)).collect();
-        fired.sort_unstable();
-        assert_eq!(fired, (1..=5000).collect::<Vec<_>>());
-        assert_eq!(deadlines.next_ns(), None);
     }
 }

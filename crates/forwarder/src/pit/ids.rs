@@ -12,13 +12,11 @@ use lock_api::{Mutex, MutexGuard, RawMutex};
 
 use super::entry::{InRecord, OutRecord};
 use crate::error::ConfigError;
+use crate::limits::parts_of;
 use crate::pool::{CHUNK, boxed};
 use crate::reserve::Reserve;
 use crate::slab::{Id, NONE};
 use crate::sync::{AtomicU32, Ordering};
-
-/// Number of stripes.
-pub(super) const STRIPES: usize = if cfg!(loom) { 2 } else { 16 };
 
 /// Ids that a stripe receives at once, called a run. A chunk has a whole number of runs.
 pub(super) const RUN: usize = if cfg!(loom) { 2 } else { 64 };
@@ -45,6 +43,7 @@ const FRESH_RECORDS: usize = 8;
 
 /// The free ids of a table.
 pub(super) struct Ids<R> {
+    /// A power of two.
     stripes: Box<[Stripe<R>]>,
     /// The first id that was never used; ids count from 1.
     fresh: AtomicU32,
@@ -80,15 +79,17 @@ impl Link {
 
     /// The stripe that the id belongs to.
     pub(super) fn stripe(&self) -> u8 {
-        (self.stripe.load(Ordering::Relaxed) as usize % STRIPES) as u8
+        self.stripe.load(Ordering::Relaxed) as u8
     }
 }
 
 impl<R: RawMutex> Ids<R> {
-    pub(super) fn new(ids_max: usize) -> Result<Self, ConfigError> {
+    /// Ids for `threads_max` threads.
+    pub(super) fn new(ids_max: usize, threads_max: usize) -> Result<Self, ConfigError> {
         let list = || FreeList { head: NONE, in_storage: Vec::new(), out_storage: Vec::new() };
         let stripe = || Stripe { list: Mutex::new(list()), used: AtomicU32::new(0) };
-        Ok(Ids { stripes: boxed(STRIPES, stripe)?, fresh: AtomicU32::new(1), ids_max: ids_max as u32 })
+        let stripes = boxed(parts_of(threads_max), stripe)?;
+        Ok(Ids { stripes, fresh: AtomicU32::new(1), ids_max: ids_max as u32 })
     }
 
     /// Ids in use, including those that workers hold in reserve.
@@ -121,7 +122,7 @@ impl<R: RawMutex> Ids<R> {
         reserve: &Reserve,
         link: impl Fn(Id) -> Option<&'a Link>,
     ) -> Option<Id> {
-        let own = stripe as usize % STRIPES;
+        let own = stripe as usize & (self.stripes.len() - 1);
         let id = self
             .pop(own, reserve, &link)
             .or_else(|| self.open_run(own, &link))
@@ -212,7 +213,9 @@ impl<R: RawMutex> Ids<R> {
     /// Takes a free id of another stripe. No two stripes are locked together.
     #[cold]
     fn pop_foreign<'a>(&self, own: usize, link: &impl Fn(Id) -> Option<&'a Link>) -> Option<Id> {
-        let id = (1..STRIPES).find_map(|i| self.stripes[(own + i) % STRIPES].list.lock().pop(link))?;
+        let stripes = self.stripes.len();
+        let other = |i: usize| &self.stripes[(own + i) & (stripes - 1)];
+        let id = (1..stripes).find_map(|i| other(i).list.lock().pop(link))?;
         let _list = self.stripes[own].list.lock();
         self.stripes[own].count(1);
         Some(id)
@@ -277,7 +280,7 @@ mod tests {
 
     #[test]
     fn every_pit_id_is_handed_out_once() {
-        let ids = Ids::<parking_lot::RawMutex>::new(200).unwrap();
+        let ids = Ids::<parking_lot::RawMutex>::new(200, 16).unwrap();
         let links = Pool::<Link>::new(200).unwrap();
         let link = |id: Id| links.get_or_make((id as usize).wrapping_sub(1), Link::new);
         let reserve = Reserve::new(1);
@@ -296,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_batch_takes_its_ids_at_once() {
-        let ids = Ids::<parking_lot::RawMutex>::new(200).unwrap();
+        let ids = Ids::<parking_lot::RawMutex>::new(200, 16).unwrap();
         let links = Pool::<Link>::new(200).unwrap();
         let link = |id: Id| links.get_or_make((id as usize).wrapping_sub(1), Link::new);
         let all = Reserve::new(1);
@@ -318,7 +321,7 @@ mod tests {
 
     #[test]
     fn lent_storage_is_kept_to_a_limit() {
-        let ids = Ids::<parking_lot::RawMutex>::new(8).unwrap();
+        let ids = Ids::<parking_lot::RawMutex>::new(8, 16).unwrap();
         let storage = ids.in_storage(3);
         let address = storage.as_ptr();
         ids.keep(3, Some(storage), None);

@@ -191,15 +191,15 @@ impl<B, R> Pit<B, R> {
 }
 
 impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
-    /// A table with these limits, for at most `faces_max` faces.
-    pub(crate) fn new(limits: &PitLimits, faces_max: usize) -> Result<Self, ConfigError> {
+    /// A table with these limits, for at most `faces_max` faces and for `threads_max` threads.
+    pub(crate) fn new(limits: &PitLimits, faces_max: usize, threads_max: usize) -> Result<Self, ConfigError> {
         let entries_max = limits.entries_max;
         let buckets = entries_max.clamp(BUCKETS_MIN, BUCKETS_MAX).next_power_of_two();
         Ok(Pit {
             buckets: boxed(if cfg!(loom) { BUCKETS_MIN } else { buckets }, Bucket::new)?,
             slots: Pool::new(entries_max)?,
-            ids: Ids::new(entries_max)?,
-            deadlines: Deadlines::new(entries_max)?,
+            ids: Ids::new(entries_max, threads_max)?,
+            deadlines: Deadlines::new(entries_max, threads_max)?,
             prefix_lengths: boxed(COMPONENTS_MAX + 1, || AtomicU32::new(0))?,
             by_face: PendingByFace::new(limits, faces_max)?,
             storages: Storages::new(),

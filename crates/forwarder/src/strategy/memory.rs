@@ -32,14 +32,13 @@ use crate::counter::Counter;
 use crate::error::ConfigError;
 use crate::face_id::FaceKey;
 use crate::hash::mix;
-use crate::limits::{STRATEGY_PREFIXES_MAX, StrategyLimits};
+use crate::limits::{STRATEGY_PREFIXES_MAX, StrategyLimits, THREADS_MAX, parts_of};
 use crate::pool::boxed;
 use crate::slab::{Id, NONE};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::wheel::{TICK_SHIFT, Wheel};
 
-/// Parts of a large table, and the minimum number of records of a part.
-const PARTS: usize = if cfg!(loom) { 1 } else { 16 };
+/// Minimum number of records of a part.
 const PART_RECORDS_MIN: usize = 256;
 
 /// The records of all prefixes.
@@ -98,11 +97,11 @@ impl Record {
 }
 
 impl<R: RawMutex> StrategyMemory<R> {
-    /// Creates the memory for at most the prefixes and faces that `limits` allow. Nothing is
-    /// allocated for them yet.
-    pub(crate) fn new(limits: &StrategyLimits) -> Result<Self, ConfigError> {
+    /// Creates the memory for at most the prefixes and faces that `limits` allow, for `threads_max`
+    /// threads. Nothing is allocated for prefixes and faces yet.
+    pub(crate) fn new(limits: &StrategyLimits, threads_max: usize) -> Result<Self, ConfigError> {
         let StrategyLimits { prefixes_max, faces_max, .. } = *limits;
-        let parts = (prefixes_max / PART_RECORDS_MIN).clamp(1, PARTS);
+        let parts = (prefixes_max / PART_RECORDS_MIN).clamp(1, parts_of(threads_max));
         let part = || Part { table: MemoryLock::new(Table::default()), due_ns: AtomicU64::new(u64::MAX) };
         let len = AtomicU32::new(0);
         Ok(StrategyMemory {
@@ -435,7 +434,7 @@ impl<R: RawMutex> LockedMemory<'_, R> {
     }
 }
 
-const _: () = assert!(PARTS <= 16 && NONE == 0, "a part has 4 bits in an id, and no record has 0");
+const _: () = assert!(THREADS_MAX <= 16 && NONE == 0, "a part has 4 bits in an id, and no record has 0");
 
 #[cfg(test)]
 mod tests;

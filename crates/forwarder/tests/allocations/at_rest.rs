@@ -5,7 +5,7 @@ use namely_forwarder::{BindingLimits, FibLimits, RibLimits};
 use super::*;
 
 /// Octets that a router of the simulator takes with its faces and routes.
-const SIMULATED_MAX: i64 = 1_300_000;
+const SIMULATED_MAX: i64 = 600_000;
 
 /// Octets that the tables of a daemon take with the default limits.
 const DAEMON_MAX: i64 = 24 << 20;
@@ -14,6 +14,7 @@ const DAEMON_MAX: i64 = 24 << 20;
 fn simulated() -> Config {
     Config {
         faces_max: 64,
+        threads_max: 1,
         pit: PitLimits {
             entries_max: 4096,
             entries_per_face_max: 4096,

@@ -101,7 +101,7 @@ impl Bench {
         let ids: Vec<_> = (0..hops).map(|_| faces.register(FaceProperties::remote()).unwrap()).collect();
         let keys = ids.iter().map(|id| faces.hold(*id).unwrap().key()).collect();
         let limits = StrategyLimits { prefixes_max: 4, faces_max: 8, ..StrategyLimits::default() };
-        Bench { faces, keys, records: StrategyMemory::new(&limits).unwrap(), now_ns: SECOND }
+        Bench { faces, keys, records: StrategyMemory::new(&limits, 16).unwrap(), now_ns: SECOND }
     }
 
     /// Processes a new Interest; returns its upstream and its probe.

@@ -19,7 +19,7 @@ fn random() -> u64 {
 }
 
 fn records(prefixes_max: usize) -> Records {
-    Records::new(&StrategyLimits { prefixes_max, faces_max: 2, ..StrategyLimits::default() }).unwrap()
+    Records::new(&StrategyLimits { prefixes_max, faces_max: 2, ..StrategyLimits::default() }, 16).unwrap()
 }
 
 fn use_prefix(records: &Records, prefix_hash: u64, now_ns: u64) -> Option<MemoryId> {
@@ -37,7 +37,7 @@ fn prefixes_past_the_memory_limit_are_counted() {
     assert!(use_prefix(&records, 3, 0).is_none());
     assert_eq!((records.len(), records.full()), (2, 1));
     assert!(use_prefix(&records, 1, 0).is_some(), "those that are there go on");
-    let none = Records::new(&StrategyLimits { prefixes_max: 0, ..StrategyLimits::default() }).unwrap();
+    let none = Records::new(&StrategyLimits { prefixes_max: 0, ..StrategyLimits::default() }, 16).unwrap();
     assert_eq!((use_prefix(&none, 1, 0), none.full()), (None, 1));
 }
 
