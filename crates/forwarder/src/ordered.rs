@@ -28,7 +28,8 @@ pub(crate) struct Pieces<T> {
 }
 
 impl<T> Pieces<T> {
-    const PER_PIECE: usize = PIECE_OCTETS / size_of::<T>();
+    /// Items of a chunk.
+    pub(crate) const PER_PIECE: usize = PIECE_OCTETS / size_of::<T>();
 
     pub(crate) const fn new() -> Self {
         Pieces { pieces: Vec::new(), len: 0 }
@@ -63,6 +64,19 @@ impl<T> Pieces<T> {
             self.pieces.try_reserve(1).map_err(|_| NoMemory)?;
             self.pieces.push(piece);
         }
+        Ok(())
+    }
+
+    /// Adds copies of `item` until the list has `items` items and its last chunk is full.
+    pub(crate) fn fill(&mut self, items: usize, item: T) -> Result<(), NoMemory>
+    where
+        T: Copy,
+    {
+        let end = items.next_multiple_of(Self::PER_PIECE);
+        self.reserve(end)?;
+        let chunks = self.pieces.iter_mut().take(end / Self::PER_PIECE);
+        chunks.skip(self.len / Self::PER_PIECE).for_each(|chunk| chunk.resize(Self::PER_PIECE, item));
+        self.len = self.len.max(end);
         Ok(())
     }
 

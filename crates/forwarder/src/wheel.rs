@@ -1,26 +1,28 @@
 //! A timer wheel for the deadlines of table entries. The cost of setting, moving and removing a
 //! deadline does not depend on the number of entries. A removed entry leaves nothing behind.
 //!
-//! The wheel has two levels of 4096 slots. A slot of the first level spans one tick (2^20 ns, about
-//! a millisecond), and a slot of the second level 4096 ticks. A deadline fires at the first tick
-//! that is not before it, so it is at most one tick late and never early.
+//! The wheel has three levels of 256 slots. A slot of the first level spans one tick (2^20 ns, about
+//! a millisecond), and a slot of each further level spans all slots of the level before. A deadline
+//! fires at the first tick that is not before it, so it is at most one tick late and never early.
+//!
+//! A wheel that never had a deadline takes no memory. The slots take 3 KiB, and timers are allocated
+//! in pages of 4 KiB: [`Wheel::make_room`] clears no more than both.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::error::ConfigError;
-use crate::pool::boxed;
+use crate::ordered::{NoMemory, Pieces};
 use crate::slab::{Id, NONE};
 
 /// Nanoseconds of a tick, as a power of two.
 pub(crate) const TICK_SHIFT: u32 = 20;
 
-const LEVEL_SHIFT: u32 = 12;
+const LEVELS: usize = 3;
+const LEVEL_SHIFT: u32 = 8;
 const SLOTS: usize = 1 << LEVEL_SHIFT;
 const SLOT_MASK: u64 = SLOTS as u64 - 1;
 
-/// Maximum number of deadlines of a second-level slot that one call moves to the first level. After
-/// a flood, one slot may contain all deadlines.
+/// Maximum number of deadlines that one call moves to a lower level. After a flood, one slot may
+/// contain all deadlines.
 const SPREAD_PER_CALL_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +36,8 @@ struct Timer {
 /// Bits of [`Timer::tick_and_slot`] for the index. A tick fits into the other bits, because 64-bit
 /// nanoseconds have 44-bit ticks.
 const SLOT_BITS: u32 = LEVEL_SHIFT + 2;
+
+const _: () = assert!(LEVELS * SLOTS < 1 << SLOT_BITS && SLOT_BITS + 44 <= u64::BITS);
 
 impl Timer {
     fn new(next: Id, tick: u64, slot: usize) -> Self {
@@ -56,50 +60,49 @@ impl Timer {
 /// Memory of one timer.
 pub(crate) const TIMER_OCTETS: usize = size_of::<Timer>();
 
+/// Timers of a page.
+pub(crate) const TIMERS_PER_PAGE: usize = Pieces::<Timer>::PER_PIECE;
+
 const UNSET: Timer = Timer { prev: NONE, next: NONE, tick_and_slot: 0 };
 
 /// Deadlines by entry id.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Wheel {
-    timers: Vec<Timer>,
+    /// The timer of an id, which counts from 1, is at the index before it.
+    timers: Pieces<Timer>,
+    /// The first deadline of each slot, level by level. Empty until there is room for a deadline.
     heads: Vec<Id>,
-    /// One for each level; on the heap, because they are larger than the other fields.
-    occupied: Box<[Bitmap]>,
-    /// All ticks up to this one were handled, except for deadlines that must still be moved to the
-    /// first level.
+    occupied: [Bitmap; LEVELS],
+    /// All ticks up to this one were handled, except for deadlines that must still be moved to a
+    /// lower level.
     current: u64,
     len: usize,
 }
 
+impl Default for Wheel {
+    fn default() -> Self {
+        Wheel::new()
+    }
+}
+
 impl Wheel {
-    #[cfg(test)]
-    fn new() -> Self {
-        Wheel::with_room(0).unwrap()
+    /// A wheel without memory. Before a deadline is set, [`Wheel::make_room`] allocates it.
+    pub(crate) fn new() -> Self {
+        let occupied = [Bitmap::default(); LEVELS];
+        Wheel { timers: Pieces::new(), heads: Vec::new(), occupied, current: 0, len: 0 }
     }
 
-    /// Returns a wheel without memory. No deadline may be set in it.
-    pub(crate) fn none() -> Self {
-        Wheel { timers: Vec::new(), heads: Vec::new(), occupied: Box::default(), current: 0, len: 0 }
+    /// Allocates the memory for deadlines of ids up to `id`, so that setting them cannot fail.
+    pub(crate) fn make_room(&mut self, id: Id) -> Result<(), NoMemory> {
+        if self.heads.is_empty() {
+            self.heads.try_reserve_exact(LEVELS * SLOTS).map_err(|_| NoMemory)?;
+            self.heads.resize(LEVELS * SLOTS, NONE);
+        }
+        self.timers.fill(id as usize, UNSET)
     }
 
-    /// Creates a wheel that allocates nothing more for ids up to `ids`.
-    pub(crate) fn with_room(ids: usize) -> Result<Self, ConfigError> {
-        let mut wheel = Wheel::none();
-        // Ids count from 1.
-        wheel.timers.try_reserve_exact(ids + 1).map_err(|_| ConfigError::OutOfMemory)?;
-        wheel.heads.try_reserve_exact(2 * SLOTS).map_err(|_| ConfigError::OutOfMemory)?;
-        wheel.heads.resize(2 * SLOTS, NONE);
-        wheel.occupied = boxed(2, Bitmap::default)?;
-        Ok(wheel)
-    }
-
-    /// Reserves memory, so that nothing is allocated for ids up to `id`.
-    pub(crate) fn make_room(&mut self, id: Id) -> Result<(), ConfigError> {
-        let more = (id as usize + 1).saturating_sub(self.timers.len());
-        self.timers.try_reserve(more).map_err(|_| ConfigError::OutOfMemory)
-    }
-
-    /// Sets the deadline of `id`, or moves it; returns the tick at which it fires.
+    /// Sets the deadline of `id`, or moves it; returns the tick at which it fires. There is room
+    /// for the id.
     pub(crate) fn set(&mut self, id: Id, deadline_ns: u64, now_ns: u64) -> u64 {
         self.remove(id);
         if self.len == 0 {
@@ -109,31 +112,32 @@ impl Wheel {
         // The deadline fires at the next tick at the earliest, because the slot of the current one
         // was already handled.
         let tick = deadline_ns.div_ceil(1 << TICK_SHIFT).max((now_ns >> TICK_SHIFT).max(self.current) + 1);
-        self.len += 1;
         self.link(id, tick);
         tick
     }
 
     pub(crate) fn remove(&mut self, id: Id) {
-        let Some(timer) = self.timers.get(id as usize).copied().filter(Timer::is_set) else { return };
+        let Some(timer) = self.timer(id).copied().filter(Timer::is_set) else { return };
         self.len -= 1;
         let slot = timer.slot();
-        match self.timers.get_mut(timer.prev as usize).filter(|_| timer.prev != NONE) {
+        match self.timer_mut(timer.prev) {
             Some(before) => before.next = timer.next,
             None => self.heads[slot] = timer.next,
         }
-        if timer.next != NONE {
-            self.timers[timer.next as usize].prev = timer.prev;
+        if let Some(after) = self.timer_mut(timer.next) {
+            after.prev = timer.prev;
         }
         if self.heads[slot] == NONE {
             self.occupied[slot / SLOTS].clear(slot % SLOTS);
         }
-        self.timers[id as usize] = UNSET;
+        if let Some(own) = self.timer_mut(id) {
+            *own = UNSET;
+        }
     }
 
     /// Removes and returns one entry whose deadline has passed. Returns `None` if there is no such
-    /// entry, or if one call cannot move all second-level deadlines. In the latter case
-    /// [`Wheel::next_deadline_ns`] is in the past.
+    /// entry, or if one call cannot move all deadlines of a slot to lower levels. In the latter
+    /// case [`Wheel::next_deadline_ns`] is in the past.
     pub(crate) fn pop_due(&mut self, now_ns: u64) -> Option<Id> {
         let target = now_ns >> TICK_SHIFT;
         let mut spread = 0;
@@ -143,12 +147,11 @@ impl Wheel {
                     return None;
                 }
                 spread += 1;
-                let tick = self.timers[id as usize].tick();
+                let tick = self.timer(id)?.tick();
                 self.remove(id);
-                self.len += 1;
                 self.link(id, tick);
             }
-            let id = self.heads[(self.current & SLOT_MASK) as usize];
+            let id = self.head(0);
             if id != NONE {
                 self.remove(id);
                 return Some(id);
@@ -166,83 +169,94 @@ impl Wheel {
     /// Returns the time at which [`Wheel::pop_due`] should be called next. It is not later than the
     /// time at which the first deadline fires.
     pub(crate) fn next_deadline_ns(&self) -> Option<u64> {
-        if self.unspread().is_some() || self.heads[(self.current & SLOT_MASK) as usize] != NONE {
+        if self.unspread().is_some() || self.head(0) != NONE {
             return Some(self.current << TICK_SHIFT);
         }
         self.next_tick().map(|tick| tick << TICK_SHIFT)
     }
 
-    /// The next tick at which a first-level slot fires or a second-level slot is moved to the first
-    /// level.
+    /// The next tick at which a slot of the first level fires, or a slot of another level is moved
+    /// to lower levels.
     fn next_tick(&self) -> Option<u64> {
-        let near = self.occupied[0].distance((self.current & SLOT_MASK) as usize).map(|d| self.current + d);
-        let upper = self.current >> LEVEL_SHIFT;
-        let far = self.occupied[1].distance((upper & SLOT_MASK) as usize).map(|d| (upper + d) << LEVEL_SHIFT);
-        match (near, far) {
-            (Some(near), Some(far)) => Some(near.min(far)),
-            (near, far) => near.or(far),
-        }
+        let next = |level: usize| {
+            let upper = self.current >> shift(level);
+            let ahead = self.occupied[level].distance((upper & SLOT_MASK) as usize)?;
+            Some((upper + ahead) << shift(level))
+        };
+        (0..LEVELS).filter_map(next).min()
     }
 
-    /// Returns a second-level deadline that must be moved to the first level. While there is one,
-    /// the wheel stays at the tick of its slot.
+    /// Returns a deadline that must be moved to a lower level. While there is one, the wheel stays
+    /// at the tick of its slot.
     fn unspread(&self) -> Option<Id> {
-        let slot = SLOTS + ((self.current >> LEVEL_SHIFT) & SLOT_MASK) as usize;
-        self.heads.get(slot).copied().filter(|id| *id != NONE)
+        (1..LEVELS).map(|level| self.head(level)).find(|id| *id != NONE)
     }
 
+    /// The first deadline in the slot of a level that contains the current tick.
+    fn head(&self, level: usize) -> Id {
+        self.heads.get(slot_at(level, self.current)).copied().unwrap_or(NONE)
+    }
+
+    fn timer(&self, id: Id) -> Option<&Timer> {
+        self.timers.get((id as usize).wrapping_sub(1))
+    }
+
+    fn timer_mut(&mut self, id: Id) -> Option<&mut Timer> {
+        self.timers.get_mut((id as usize).wrapping_sub(1))
+    }
+
+    /// Links a timer that is not set. It exists, because the caller made room for it.
     fn link(&mut self, id: Id, tick: u64) {
         let slot = self.slot(tick);
-        let index = id as usize;
-        if index >= self.timers.len() {
-            // This allocates nothing: `with_room` or `make_room` has reserved the capacity.
-            self.timers.resize(index + 1, UNSET);
-        }
         let next = core::mem::replace(&mut self.heads[slot], id);
-        if next != NONE {
-            self.timers[next as usize].prev = id;
+        if let Some(after) = self.timer_mut(next) {
+            after.prev = id;
         }
-        self.timers[index] = Timer::new(next, tick, slot);
+        if let Some(own) = self.timer_mut(id) {
+            *own = Timer::new(next, tick, slot);
+        }
         self.occupied[slot / SLOTS].set(slot % SLOTS);
+        self.len += 1;
     }
 
+    /// The slot of a tick: on the lowest level on which the tick is less than a round ahead.
     fn slot(&self, tick: u64) -> usize {
         // The subtraction does not underflow, because a deadline is linked before its tick is
-        // handled.
-        if tick - self.current < SLOTS as u64 {
-            return (tick & SLOT_MASK) as usize;
+        // handled. On each level but the first, the slot is not that of the current tick, because
+        // the tick is at least a round of the level before ahead.
+        let is_near =
+            |level: &usize| (tick >> shift(*level)) - (self.current >> shift(*level)) < SLOTS as u64;
+        if let Some(level) = (0..LEVELS).find(is_near) {
+            return slot_at(level, tick);
         }
-        // A deadline beyond the second level is stored in the last slot of that level, and moved
+        // A deadline beyond the last level is stored in the last slot of that level, and moved
         // again later.
-        let upper = (tick >> LEVEL_SHIFT).min((self.current >> LEVEL_SHIFT) + SLOT_MASK);
-        SLOTS + (upper & SLOT_MASK) as usize
+        let last = LEVELS - 1;
+        slot_at(last, ((self.current >> shift(last)) + SLOT_MASK) << shift(last))
     }
 }
 
-/// A bitmap of 4096 slots. A summary of its words limits a search to few words.
-#[derive(Clone, Debug)]
-struct Bitmap {
-    words: [u64; SLOTS / 64],
-    summary: u64,
+/// Ticks of a slot of a level, as a power of two.
+fn shift(level: usize) -> u32 {
+    level as u32 * LEVEL_SHIFT
 }
 
-impl Default for Bitmap {
-    fn default() -> Self {
-        Bitmap { words: [0; SLOTS / 64], summary: 0 }
-    }
+/// The index of the slot of a level that contains a tick.
+fn slot_at(level: usize, tick: u64) -> usize {
+    level * SLOTS + (tick >> shift(level) & SLOT_MASK) as usize
 }
+
+/// The occupied slots of a level.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bitmap([u64; SLOTS / 64]);
 
 impl Bitmap {
     fn set(&mut self, slot: usize) {
-        self.words[slot / 64] |= 1 << (slot % 64);
-        self.summary |= 1 << (slot / 64);
+        self.0[slot / 64] |= 1 << (slot % 64);
     }
 
     fn clear(&mut self, slot: usize) {
-        self.words[slot / 64] &= !(1 << (slot % 64));
-        if self.words[slot / 64] == 0 {
-            self.summary &= !(1 << (slot / 64));
-        }
+        self.0[slot / 64] &= !(1 << (slot % 64));
     }
 
     /// The distance from `from` to the next occupied slot, cyclically; `from` itself does not
@@ -254,21 +268,11 @@ impl Bitmap {
     }
 
     fn first_at_or_after(&self, slot: usize) -> Option<usize> {
-        let word = slot / 64;
-        if word >= self.words.len() {
-            return None;
-        }
-        let here = self.words[word] & (u64::MAX << (slot % 64));
-        if here != 0 {
-            return Some(word * 64 + here.trailing_zeros() as usize);
-        }
-        // After the last word the shift would be by 64, which `checked_shl` refuses.
-        let later = self.summary & u64::MAX.checked_shl(word as u32 + 1).unwrap_or(0);
-        if later == 0 {
-            return None;
-        }
-        let word = later.trailing_zeros() as usize;
-        Some(word * 64 + self.words[word].trailing_zeros() as usize)
+        let first = slot / 64;
+        (first..self.0.len()).find_map(|i| {
+            let word = if i == first { self.0[i] & (u64::MAX << (slot % 64)) } else { self.0[i] };
+            (word != 0).then(|| i * 64 + word.trailing_zeros() as usize)
+        })
     }
 }
 
@@ -280,14 +284,38 @@ mod tests {
 
     const TICK_NS: u64 = 1 << TICK_SHIFT;
 
+    /// A wheel with room for a thousand deadlines.
+    fn wheel() -> Wheel {
+        let mut wheel = Wheel::new();
+        wheel.make_room(1000).unwrap();
+        wheel
+    }
+
     fn fired_at(deadline_ns: u64) -> u64 {
         deadline_ns.div_ceil(TICK_NS) * TICK_NS
     }
 
     #[test]
+    fn room_is_made_by_pages() {
+        let mut wheel = Wheel::new();
+        assert_eq!((wheel.heads.capacity(), wheel.timers.len()), (0, 0));
+        assert_eq!((wheel.pop_due(u64::MAX), wheel.next_deadline_ns()), (None, None));
+        let page = TIMERS_PER_PAGE;
+        for (id, len) in [(1, page), (page, page), (page + 1, 2 * page), (1, 2 * page)] {
+            wheel.make_room(id as Id).unwrap();
+            assert_eq!((wheel.heads.len(), wheel.timers.len()), (LEVELS * SLOTS, len), "{id}");
+        }
+    }
+
+    #[test]
     fn a_deadline_fires_within_one_tick() {
-        for deadline_ns in [1, TICK_NS, TICK_NS + 1, 4_000_000_000, 3_600_000_000_000, 90_000_000_000_000] {
-            let mut wheel = Wheel::new();
+        let bounds = (1..=LEVELS).flat_map(|level| {
+            let ticks = 1u64 << shift(level);
+            [ticks - 1, ticks, ticks + 1].map(|tick| tick * TICK_NS)
+        });
+        let others = [1, TICK_NS, TICK_NS + 1, 4_000_000_000, 3_600_000_000_000, 90_000_000_000_000];
+        for deadline_ns in bounds.chain(others) {
+            let mut wheel = wheel();
             wheel.set(1, deadline_ns, 0);
             let mut now_ns = 0;
             loop {
@@ -306,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_crowded_place_fires_over_several_calls() {
-        let mut wheel = Wheel::new();
+        let mut wheel = wheel();
         let deadline_ns = |id: Id| 60_000_000_000 + u64::from(id % 50) * TICK_NS;
         (1..=1000).for_each(|id| {
             wheel.set(id, deadline_ns(id), 0);
@@ -327,10 +355,11 @@ mod tests {
 
     #[test]
     fn an_idle_wheel_skips_the_time_slept() {
-        let mut wheel = Wheel::new();
+        let mut wheel = wheel();
         let now_ns = 1 << 60;
-        wheel.set(7, now_ns + 4_000_000_000, now_ns);
-        assert_eq!(wheel.next_deadline_ns(), Some(fired_at(now_ns + 4_000_000_000)));
+        // On the first level, whose slots are not moved before they fire.
+        wheel.set(7, now_ns + 200_000_000, now_ns);
+        assert_eq!(wheel.next_deadline_ns(), Some(fired_at(now_ns + 200_000_000)));
     }
 
     #[derive(Clone, Debug)]
@@ -353,7 +382,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(128))]
         #[test]
         fn the_wheel_fires_like_a_sorted_list(steps in proptest::collection::vec(step(), 1..120)) {
-            let mut wheel = Wheel::new();
+            let mut wheel = wheel();
             let mut model: BTreeMap<u32, u64> = BTreeMap::new();
             let mut now_ns = 0u64;
             for step in steps {

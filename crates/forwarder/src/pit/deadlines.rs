@@ -4,6 +4,8 @@
 //! A satisfied entry leaves its timer in the wheel. A later entry in the same slot uses this timer,
 //! unless the timer would fire too late. A timer that fires before the deadline is set again.
 //! Lifetimes are similar, so most entries do not change a wheel.
+//!
+//! The memory of a timer is allocated with the first id of its run, one page at a time.
 
 use alloc::boxed::Box;
 
@@ -12,10 +14,13 @@ use lock_api::{Mutex, RawMutex};
 use super::ids::RUN;
 use crate::error::ConfigError;
 use crate::limits::parts_of;
+use crate::ordered::NoMemory;
 use crate::pool::boxed;
 use crate::slab::Id;
 use crate::sync::{AtomicU64, Ordering};
-use crate::wheel::{TICK_SHIFT, Wheel};
+use crate::wheel::{TICK_SHIFT, TIMERS_PER_PAGE, Wheel};
+
+const _: () = assert!(TIMERS_PER_PAGE.is_multiple_of(RUN), "the timers of a run are in one page");
 
 /// Timers by entry id.
 pub(super) struct Deadlines<R> {
@@ -39,20 +44,28 @@ pub(super) fn tick_of(deadline_ns: u64) -> u64 {
 
 impl<R: RawMutex> Deadlines<R> {
     /// Timers for `threads_max` threads.
-    pub(super) fn new(ids_max: usize, threads_max: usize) -> Result<Self, ConfigError> {
+    pub(super) fn new(threads_max: usize) -> Result<Self, ConfigError> {
         // One under loom, to bound the orders of events.
         let count = if cfg!(loom) { 1 } else { parts_of(threads_max) };
-        // Runs of ids are assigned to the groups round-robin.
-        let ids = ids_max.div_ceil(RUN * count) * RUN;
-        let mut failed = None;
-        let groups = boxed(count, || {
-            let wheel = Wheel::with_room(ids).unwrap_or_else(|error| {
-                failed = Some(error);
-                Wheel::none()
-            });
-            Group { wheel: Mutex::new(wheel), due_ns: AtomicU64::new(u64::MAX) }
-        })?;
-        failed.map_or(Ok(Deadlines { groups, group_bits: count.trailing_zeros() }), Err)
+        let group = || Group { wheel: Mutex::new(Wheel::new()), due_ns: AtomicU64::new(u64::MAX) };
+        Ok(Deadlines { groups: boxed(count, group)?, group_bits: count.trailing_zeros() })
+    }
+
+    /// Allocates the memory for the timers of the run of `id`. Called before an id of the run is
+    /// assigned.
+    pub(super) fn make_room(&self, id: Id) -> Result<(), NoMemory> {
+        let (group, local) = self.position(id);
+        // Under the wheel's lock for at most two pages, because threads open runs almost in order.
+        group.wheel.lock().make_room(local)
+    }
+
+    /// Allocates the memory for the timers of ids up to `ids`.
+    pub(super) fn prepare(&self, ids: usize) -> Result<(), ConfigError> {
+        // Runs of ids are assigned to the groups round-robin, so the last runs include the last one
+        // of each group.
+        let last = (0..self.groups.len()).map_while(|run| ids.checked_sub(run * RUN));
+        let mut last = last.filter(|id| *id > 0);
+        last.try_for_each(|id| self.make_room(id as Id)).map_err(|_| ConfigError::OutOfMemory)
     }
 
     /// Sets or moves the timer of `id`; returns the tick at which it fires.
@@ -91,6 +104,7 @@ impl<R: RawMutex> Deadlines<R> {
         due_ns.filter(|due_ns| *due_ns != u64::MAX)
     }
 
+    /// The group of an id, which has runs of ids round-robin, and its number there.
     fn position(&self, id: Id) -> (&Group<R>, Id) {
         let i = id as usize - 1;
         let (run, offset) = (i / RUN, i % RUN);
@@ -113,8 +127,9 @@ mod tests {
     #[test]
     fn every_pit_id_has_its_own_place() {
         for (threads_max, groups) in [(1, 1), (3, 4), (16, 16)] {
-            let deadlines = Deadlines::<parking_lot::RawMutex>::new(5000, threads_max).unwrap();
+            let deadlines = Deadlines::<parking_lot::RawMutex>::new(threads_max).unwrap();
             assert_eq!(deadlines.groups.len(), groups);
+            deadlines.prepare(5000).unwrap();
             for id in 1..=5000 {
                 deadlines.set(id, u64::from(id % 7) << TICK_SHIFT, 0);
             }

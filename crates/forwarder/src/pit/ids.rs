@@ -104,16 +104,17 @@ impl<R: RawMutex> Ids<R> {
         self.fresh.load(Ordering::Acquire)
     }
 
-    /// Takes an id from `reserve`, or refills it from a stripe; `None` if all ids are in use.
-    /// `link` returns an id's link, and makes its slot if it has none yet.
+    /// Takes an id from `reserve`, or refills it from a stripe; `None` if all ids are in use. `link`
+    /// returns an id's link; `make_run` allocates the memory of the run that begins with an id.
     #[inline]
     pub(super) fn take<'a>(
         &self,
         stripe: u32,
         reserve: &Reserve,
         link: impl Fn(Id) -> Option<&'a Link>,
+        make_run: impl Fn(Id) -> Option<()>,
     ) -> Option<Id> {
-        reserve.pit.take().or_else(|| self.take_more(stripe, reserve, link))
+        reserve.pit.take().or_else(|| self.take_more(stripe, reserve, link, make_run))
     }
 
     fn take_more<'a>(
@@ -121,11 +122,12 @@ impl<R: RawMutex> Ids<R> {
         stripe: u32,
         reserve: &Reserve,
         link: impl Fn(Id) -> Option<&'a Link>,
+        make_run: impl Fn(Id) -> Option<()>,
     ) -> Option<Id> {
         let own = stripe as usize & (self.stripes.len() - 1);
         let id = self
             .pop(own, reserve, &link)
-            .or_else(|| self.open_run(own, &link))
+            .or_else(|| self.open_run(own, &link, make_run))
             // No unused id can be assigned, but another stripe may have a free one.
             .or_else(|| self.pop_foreign(own, &link))?;
         link(id)?.stripe.store(own as u32, Ordering::Relaxed);
@@ -222,13 +224,18 @@ impl<R: RawMutex> Ids<R> {
     }
 
     /// Assigns the next run of fresh ids to a stripe; returns its first.
-    fn open_run<'a>(&self, stripe: usize, link: &impl Fn(Id) -> Option<&'a Link>) -> Option<Id> {
+    #[cold]
+    fn open_run<'a>(
+        &self,
+        stripe: usize,
+        link: &impl Fn(Id) -> Option<&'a Link>,
+        make_run: impl Fn(Id) -> Option<()>,
+    ) -> Option<Id> {
         let mut first = self.fresh.load(Ordering::Relaxed);
         let end = loop {
             let end = first.saturating_add(RUN as u32).min(self.ids_max + 1);
-            // The first slot is made before the run is taken, so that a lack of memory loses no
-            // ids.
-            if first >= end || link(first).is_none() {
+            // The memory is allocated before the run is taken, so that a lack of it loses no ids.
+            if first >= end || make_run(first).is_none() {
                 return None;
             }
             // Release pairs with the Acquire of `end`: every slot below the end that a walk reads
@@ -284,17 +291,18 @@ mod tests {
         let links = Pool::<Link>::new(200).unwrap();
         let link = |id: Id| links.get_or_make((id as usize).wrapping_sub(1), Link::new);
         let reserve = Reserve::new(1);
-        let mut taken: Vec<Id> = (0..200).map(|i| ids.take(i % 5, &reserve, link).unwrap()).collect();
-        assert_eq!(ids.take(3, &reserve, link), None);
+        let make = |id: Id| link(id).map(|_| ());
+        let mut taken: Vec<Id> = (0..200).map(|i| ids.take(i % 5, &reserve, link, make).unwrap()).collect();
+        assert_eq!(ids.take(3, &reserve, link, make), None);
         assert_eq!((ids.used(), ids.end()), (200, 201));
         taken.sort_unstable();
         assert_eq!(taken, (1..=200).collect::<Vec<_>>());
         ids.give(7, &reserve, link);
         assert_eq!(ids.used(), 200, "what a worker has at hand is in use");
-        assert_eq!(ids.take(3, &Reserve::new(1), link), None, "so that no other one has it");
+        assert_eq!(ids.take(3, &Reserve::new(1), link, make), None, "so that no other one has it");
         ids.settle(&reserve, link);
         assert_eq!(ids.used(), 199);
-        assert_eq!(ids.take(11, &reserve, link), Some(7), "another stripe's free id is found");
+        assert_eq!(ids.take(11, &reserve, link, make), Some(7), "another stripe's free id is found");
     }
 
     #[test]
@@ -303,12 +311,13 @@ mod tests {
         let links = Pool::<Link>::new(200).unwrap();
         let link = |id: Id| links.get_or_make((id as usize).wrapping_sub(1), Link::new);
         let all = Reserve::new(1);
-        let taken: Vec<Id> = (0..200).map(|i| ids.take(i % 2, &all, link).unwrap()).collect();
+        let make = |id: Id| link(id).map(|_| ());
+        let taken: Vec<Id> = (0..200).map(|i| ids.take(i % 2, &all, link, make).unwrap()).collect();
         taken.iter().for_each(|id| ids.give(*id, &all, link));
         ids.settle(&all, link);
         assert_eq!(ids.used(), 0);
         let reserve = Reserve::new(10);
-        let first = ids.take(1, &reserve, link).unwrap();
+        let first = ids.take(1, &reserve, link, make).unwrap();
         assert_eq!(ids.used(), 10);
         ids.settle(&reserve, link);
         assert_eq!(ids.used(), 1);

@@ -199,7 +199,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             buckets: boxed(if cfg!(loom) { BUCKETS_MIN } else { buckets }, Bucket::new)?,
             slots: Pool::new(entries_max)?,
             ids: Ids::new(entries_max, threads_max)?,
-            deadlines: Deadlines::new(entries_max, threads_max)?,
+            deadlines: Deadlines::new(threads_max)?,
             prefix_lengths: boxed(COMPONENTS_MAX + 1, || AtomicU32::new(0))?,
             by_face: PendingByFace::new(limits, faces_max)?,
             storages: Storages::new(),
@@ -213,9 +213,10 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         self.ids.used()
     }
 
-    /// Makes the slots of `entries` entries.
+    /// Makes the slots and timers of `entries` entries.
     pub(crate) fn prepare(&self, entries: usize) -> Result<(), ConfigError> {
-        self.slots.fill(entries, Slot::new)
+        self.slots.fill(entries, Slot::new)?;
+        self.deadlines.prepare(entries)
     }
 
     pub(crate) fn is_growth_due(&self) -> bool {
@@ -238,7 +239,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         reserve: &Reserve,
     ) -> Result<InsertOutcome<'_, B, R>, PitFull> {
         // A slot is prepared before the bucket is locked, because most Interests need one.
-        let prepared = self.ids.take(record.face.slot, reserve, |id| Some(&self.slot_or_make(id)?.link));
+        let prepared = self.ids.take(record.face.slot, reserve, |id| self.link(id), |id| self.make_run(id));
         let hash = interest.hash();
         let mut bucket = self.bucket(hash).lock();
         if let Some(known) = self.find(bucket.first(), hash, |entry| entry.is_same_as(interest)) {
@@ -567,8 +568,11 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         self.slots.get((id as usize).wrapping_sub(1))
     }
 
-    fn slot_or_make(&self, id: Id) -> Option<&Slot<B, R>> {
-        self.slots.get_or_make((id as usize).wrapping_sub(1), Slot::new)
+    /// Allocates the slots and timers of the run of ids that begins with `id`.
+    #[cold]
+    fn make_run(&self, id: Id) -> Option<()> {
+        self.slots.get_or_make((id as usize).wrapping_sub(1), Slot::new)?;
+        self.deadlines.make_room(id).ok()
     }
 
     /// The first entry of a chain that has this hash and that `matches` confirms. The caller holds

@@ -70,8 +70,7 @@ struct Table {
     heads: Box<[Id]>,
     records: Vec<Record>,
     free: Vec<Id>,
-    /// Allocated with the first record: a router may never need one.
-    wheel: Option<Wheel>,
+    wheel: Wheel,
 }
 
 struct Record {
@@ -233,7 +232,7 @@ impl<R: RawMutex> StrategyMemory<R> {
             while budget > 0 && part.due_ns.load(Ordering::Acquire) <= now_ns {
                 budget -= 1;
                 let mut table = part.table.lock();
-                match table.wheel.as_mut().and_then(|wheel| wheel.pop_due(now_ns)) {
+                match table.wheel.pop_due(now_ns) {
                     Some(id) => {
                         let mut locked = LockedMemory { table, part, number, id, counted: &self.counted };
                         if locked.run_timer(now_ns, random) {
@@ -241,7 +240,7 @@ impl<R: RawMutex> StrategyMemory<R> {
                         }
                     }
                     None => {
-                        let next_ns = table.wheel.as_ref().and_then(Wheel::next_deadline_ns);
+                        let next_ns = table.wheel.next_deadline_ns();
                         // Stored under the part's lock, like every other store of it, so that no
                         // concurrent store is overwritten.
                         part.due_ns.store(next_ns.unwrap_or(u64::MAX), Ordering::Release);
@@ -296,18 +295,16 @@ impl Table {
     /// Stores a memory in a free record; `None` if there is none and no memory for one. `chains`
     /// chains are allocated with the first record.
     fn insert(&mut self, key: u64, memory: AnyMemory, chains: usize) -> Option<Id> {
-        if self.wheel.is_none() {
+        if self.heads.is_empty() {
             self.heads = boxed(chains, || NONE).ok()?;
-            self.wheel = Wheel::with_room(0).ok();
         }
-        self.wheel.as_ref()?;
         let id = match self.free.pop() {
             Some(id) => id,
             None if self.records.len() + 1 < STRATEGY_PREFIXES_MAX => {
                 self.records.try_reserve(1).ok()?;
                 // Reserved here, so that freeing a record needs no memory.
                 self.free.try_reserve(self.records.len() + 1).ok()?;
-                self.wheel.as_mut()?.make_room(self.records.len() as Id + 1).ok()?;
+                self.wheel.make_room(self.records.len() as Id + 1).ok()?;
                 self.records.push(Record {
                     key: 0,
                     next: NONE,
@@ -391,7 +388,7 @@ impl<R: RawMutex> LockedMemory<'_, R> {
     /// that time. So an exchange that ends in time touches no wheel.
     fn set_wheel(&mut self, now_ns: u64) {
         let Table { records, wheel, .. } = &mut *self.table;
-        let Some((record, wheel)) = records.get_mut(self.id as usize - 1).zip(wheel.as_mut()) else { return };
+        let Some(record) = records.get_mut(self.id as usize - 1) else { return };
         let due_ns = record.due_ns();
         if record.timer_tick != 0 && record.timer_tick <= due_ns.div_ceil(1 << TICK_SHIFT) {
             return;
@@ -425,7 +422,7 @@ impl<R: RawMutex> LockedMemory<'_, R> {
         let tick = core::mem::take(&mut record.timer_tick);
         self.table.unlink(self.id, key);
         let Table { free, wheel, .. } = &mut *self.table;
-        if let Some(wheel) = wheel.as_mut().filter(|_| tick != 0) {
+        if tick != 0 {
             wheel.remove(self.id);
         }
         // There is capacity: it was reserved with the record.
