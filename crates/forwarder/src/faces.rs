@@ -22,7 +22,7 @@ use crate::counters::{FaceCounters, FaceTally, PacketCounts, Packets};
 use crate::error::ConfigError;
 use crate::limits::WALK_PLACES;
 use crate::lock_order::LeafLock;
-use crate::pool::Pool;
+use crate::pool::{Pool, page_of};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 use crate::face_id::{FaceId, FaceKey};
@@ -408,7 +408,7 @@ pub(crate) fn slots_max(faces_max: usize) -> usize {
 
 /// The table of registered faces.
 pub struct Faces<R> {
-    cells: Pool<FaceCell, 64>,
+    cells: Pool<FaceCell, { page_of(16) }>,
     table: LeafLock<R, Table>,
 }
 

@@ -1,9 +1,9 @@
 //! The forwarder: the calls that drive it, and access to each of its tables.
 //!
 //! [`Forwarder::grow`] allocates memory for future packets in a context that may wait. Tables grow
-//! by chunks, and a large chunk has some megabytes. A packet that needs a new chunk waits until the
-//! chunk is zeroed. If only a few pages can be allocated at a time, as in an interrupt of a kernel,
-//! the chunk cannot be allocated at all.
+//! by pages of at most 4 KiB and then by chunks, and a large chunk has some megabytes. A packet that
+//! needs a new page or chunk waits until it is zeroed. If only a few pages can be allocated at a
+//! time, as in an interrupt of a kernel, a chunk cannot be allocated at all.
 
 use alloc::vec::Vec;
 
@@ -172,9 +172,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.tables.cs.prepare(self.tables.config.cs.packets_max, self.tables.config.cs.entries_max)
     }
 
-    /// Allocates the next chunk of each table that uses more than half of its last chunk. Also
-    /// allocates a missing chunk of the content store's hash tables, if these are in use. Returns
-    /// true if a chunk was allocated; another call may then allocate more.
+    /// Allocates the next chunk of each table that uses more than half of its last chunk, or of its
+    /// pages. Also allocates a missing chunk of the content store's hash tables, if these are in
+    /// use. Pages are left to the packets that need them. Returns true if a chunk was allocated;
+    /// another call may then allocate more.
     ///
     /// # Errors
     ///

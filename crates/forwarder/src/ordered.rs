@@ -1,7 +1,7 @@
 //! A sorted map with fallible allocation, for state of the control path about faces, owners and
 //! names. A removal allocates nothing. An insertion allocates a chunk of 4 KiB at most, and, in a
 //! map without [`Ordered::with_room`], sometimes a larger list of chunks. Both take a logarithmic
-//! number of steps. [`Pieces`] is the list of such chunks.
+//! number of steps. [`Pieces`] is the list of such chunks; the first one begins small, and doubles.
 //!
 //! The map is a treap: a tree in the order of keys in which no node has a higher rank than its
 //! parent. Ranks are derived from the addresses of nodes, which peers do not know. So no peer can
@@ -16,11 +16,14 @@ use crate::slab::{Id, NONE};
 /// Octets of a chunk: a size that can be allocated without waiting.
 const PIECE_OCTETS: usize = 4096;
 
+/// Items for which a list with few items has memory.
+const FEW: usize = 8;
+
 /// There is no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoMemory;
 
-/// A list that grows by chunks, and never moves its items.
+/// A list that grows by chunks. Only the first chunk is ever moved, while it has not its full size.
 #[derive(Debug)]
 pub(crate) struct Pieces<T> {
     pieces: Vec<Vec<T>>,
@@ -57,13 +60,37 @@ impl<T> Pieces<T> {
 
     /// Allocates capacity for `items` items in total, so that pushing them cannot fail.
     pub(crate) fn reserve(&mut self, items: usize) -> Result<(), NoMemory> {
-        while self.pieces.len() * Self::PER_PIECE < items {
-            let mut piece = Vec::new();
-            piece.try_reserve_exact(Self::PER_PIECE).map_err(|_| NoMemory)?;
-            // `Vec::push` would abort without memory, so the capacity is reserved before.
-            self.pieces.try_reserve(1).map_err(|_| NoMemory)?;
-            self.pieces.push(piece);
+        while self.room() < items {
+            self.add_room(items)?;
         }
+        Ok(())
+    }
+
+    /// Items for which there is memory.
+    fn room(&self) -> usize {
+        match &*self.pieces {
+            [] => 0,
+            [first] => first.capacity().min(Self::PER_PIECE),
+            pieces => pieces.len() * Self::PER_PIECE,
+        }
+    }
+
+    /// Doubles the first chunk, up to its full size, or adds a chunk.
+    #[cold]
+    fn add_room(&mut self, items: usize) -> Result<(), NoMemory> {
+        const { assert!(FEW <= Self::PER_PIECE, "a chunk holds few items") };
+        let first = items.next_power_of_two().clamp(FEW, Self::PER_PIECE);
+        if let [only] = &mut *self.pieces
+            && only.capacity() < Self::PER_PIECE
+        {
+            return only.try_reserve_exact(first - only.len()).map_err(|_| NoMemory);
+        }
+        let mut piece = Vec::new();
+        let room = if self.pieces.is_empty() { first } else { Self::PER_PIECE };
+        piece.try_reserve_exact(room).map_err(|_| NoMemory)?;
+        // `Vec::push` would abort without memory, so the capacity is reserved before.
+        self.pieces.try_reserve(1).map_err(|_| NoMemory)?;
+        self.pieces.push(piece);
         Ok(())
     }
 
@@ -248,7 +275,7 @@ impl<K: Ord + Copy, V: Copy> Ordered<K, V> {
             self.free = core::mem::replace(self.node_mut(id), node).left;
             id
         };
-        // The address is that of the node's slot, which never moves and is unknown to peers.
+        // The address of the node's slot is unknown to peers. A slot that moves keeps its rank.
         let rank = mix(core::ptr::from_ref(self.node(id)).addr() as u64) as u32;
         self.node_mut(id).rank = rank;
         Ok(id)
@@ -360,6 +387,27 @@ mod tests {
             assert_eq!(map.remove(&key), Some(value));
         }
         assert!(model.is_empty() && map.root == NONE);
+    }
+
+    #[test]
+    fn a_list_of_few_items_takes_a_part_of_a_chunk() {
+        let mut list = Pieces::<u64>::new();
+        let (mut rooms, per_chunk) = (Vec::new(), Pieces::<u64>::PER_PIECE);
+        for i in 0..3 * per_chunk {
+            list.push(i as u64).unwrap();
+            rooms.push(list.room());
+        }
+        assert!((0..3 * per_chunk).all(|i| list.get(i) == Some(&(i as u64))));
+        rooms.dedup();
+        let first = (3..).map(|bits| 1 << bits).take_while(|room| *room < per_chunk);
+        let expected: Vec<usize> = first.chain([per_chunk, 2 * per_chunk, 3 * per_chunk]).collect();
+        assert_eq!(rooms, expected);
+        list.reserve(5 * per_chunk).unwrap();
+        assert_eq!((list.room(), list.len()), (5 * per_chunk, 3 * per_chunk));
+        let mut filled = Pieces::<u64>::new();
+        filled.push(1).unwrap();
+        filled.fill(2, 7).unwrap();
+        assert_eq!((filled.len(), filled.get(0), filled.get(1)), (per_chunk, Some(&1), Some(&7)));
     }
 
     /// For any order of keys, the number of visited nodes is logarithmic.

@@ -1,10 +1,15 @@
-//! Slots for table entries. Their number is fixed. A chunk of them is allocated when its first slot
-//! is needed, and is then never moved or freed. A large limit costs nothing until it is used, and
-//! only the packet that needs a new chunk pays for an allocation.
+//! Slots for table entries. Their number is fixed. Slots are allocated when they are first needed,
+//! and are then never moved or freed. A large limit costs nothing until it is used, and only the
+//! packet that needs new slots pays for an allocation.
 //!
-//! The first slots are in small chunks, so that a nearly empty table takes little memory. All
-//! others are in large ones: with huge pages from the allocator, the processor has far fewer TLB
-//! misses, which with a million entries cost as much as the entries themselves.
+//! The first [`CHUNK`] slots are in pages of at most 4 KiB, so that a nearly empty table takes little
+//! memory. The next ones are in chunks, and all others in large chunks: with huge pages from the
+//! allocator, the processor has far fewer TLB misses, which with a million entries cost as much as
+//! the entries themselves.
+//!
+//! A packet waits until its page or its chunk is cleared: at most [`LARGE`] slots. An embedder that
+//! calls [`crate::Forwarder::grow`] has each chunk half a chunk ahead, so that packets clear pages
+//! only.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -14,61 +19,92 @@ use once_cell::race::OnceBox;
 
 use crate::error::ConfigError;
 
-/// Slots of a small chunk.
+/// Slots of a chunk.
 pub(crate) const CHUNK: usize = if cfg!(loom) { 4 } else { 1024 };
 
 /// Slots of a large chunk: with a cache line each they are 2 MiB.
 const LARGE: usize = 32 * CHUNK;
 
-/// Slots for `T`, counted from 0.
-pub(crate) struct Pool<T, const N: usize = CHUNK> {
-    small: Box<[OnceBox<[T; N]>]>,
+/// Slots in pages of a pool whose slots are used in any order. With more slots, all of them are in
+/// large chunks: most of these would stay unused with fewer slots.
+const SCATTERED_MAX: usize = 2 * LARGE;
+
+/// Maximum octets of a page.
+const PAGE_OCTETS: usize = 4096;
+
+/// A page of `slots` slots; fewer under `loom`, which tracks each of them.
+pub(crate) const fn page_of(slots: usize) -> usize {
+    if cfg!(loom) { CHUNK } else { slots }
+}
+
+/// Slots for `T`, counted from 0. A page has `N` of them.
+pub(crate) struct Pool<T, const N: usize> {
+    pages: Box<[OnceBox<[T; N]>]>,
+    chunks: Box<[OnceBox<[T; CHUNK]>]>,
     large: Box<[OnceBox<[T; LARGE]>]>,
-    /// Slots in small chunks.
-    slots_small: usize,
+    /// Slots in pages.
+    paged: usize,
+    /// Slots in pages and chunks.
+    small: usize,
 }
 
 impl<T, const N: usize> Pool<T, N> {
     /// A pool of at least `slots` slots, which are used from the first on; none is allocated yet.
     pub(crate) fn new(slots: usize) -> Result<Self, ConfigError> {
-        Pool::with(slots, LARGE)
+        Pool::with(slots, CHUNK, LARGE)
     }
 
-    /// As `new`, for slots that are used in any order: if there are many, all are in large chunks.
+    /// As `new`, for slots that are used in any order: all are in pages or in large chunks.
     pub(crate) fn scattered(slots: usize) -> Result<Self, ConfigError> {
-        // With fewer slots than a large chunk has, most of that chunk would stay unused.
-        Pool::with(slots, if slots < LARGE { LARGE } else { 0 })
+        let paged = if slots <= SCATTERED_MAX { SCATTERED_MAX } else { 0 };
+        Pool::with(slots, paged, paged)
     }
 
-    fn with(slots: usize, slots_small: usize) -> Result<Self, ConfigError> {
+    fn with(slots: usize, paged: usize, small: usize) -> Result<Self, ConfigError> {
+        const {
+            assert!(cfg!(loom) || CHUNK.is_multiple_of(N), "pages end where chunks begin");
+            assert!(cfg!(loom) || N * size_of::<T>() <= PAGE_OCTETS, "a packet may clear a page");
+        }
         Ok(Pool {
-            // Only references to chunks, which cost little for slots that are never used.
-            small: boxed(slots.min(slots_small).div_ceil(N), OnceBox::new)?,
-            large: boxed(slots.saturating_sub(slots_small).div_ceil(LARGE), OnceBox::new)?,
-            slots_small,
+            // Only references to pages and chunks, which cost little for slots that are never used.
+            pages: boxed(slots.min(paged).div_ceil(N), OnceBox::new)?,
+            chunks: boxed(slots.min(small).saturating_sub(paged).div_ceil(CHUNK), OnceBox::new)?,
+            large: boxed(slots.saturating_sub(small).div_ceil(LARGE), OnceBox::new)?,
+            paged,
+            small,
         })
     }
 
-    /// A slot, if its chunk exists.
+    /// A slot, if its page or chunk exists.
     #[inline]
     pub(crate) fn get(&self, i: usize) -> Option<&T> {
-        match i.checked_sub(self.slots_small) {
-            None => self.small.get(i / N)?.get().map(|chunk| &chunk[i % N]),
-            Some(i) => self.large.get(i / LARGE)?.get().map(|chunk| &chunk[i % LARGE]),
+        if i < self.paged {
+            return self.pages.get(i / N)?.get().map(|page| &page[i % N]);
         }
+        if i < self.small {
+            let i = i - self.paged;
+            return self.chunks.get(i / CHUNK)?.get().map(|chunk| &chunk[i % CHUNK]);
+        }
+        let i = i - self.small;
+        self.large.get(i / LARGE)?.get().map(|chunk| &chunk[i % LARGE])
     }
 
-    /// A slot. `make` fills its chunk if it does not exist; `None` beyond the pool's end or if
-    /// there is no memory.
+    /// A slot. `make` fills its page or chunk if it does not exist; `None` beyond the pool's end or
+    /// if there is no memory.
     pub(crate) fn get_or_make(&self, i: usize, make: impl FnMut() -> T) -> Option<&T> {
-        match i.checked_sub(self.slots_small) {
-            None => chunk_of(self.small.get(i / N)?, make).map(|chunk| &chunk[i % N]),
-            Some(i) => chunk_of(self.large.get(i / LARGE)?, make).map(|chunk| &chunk[i % LARGE]),
+        if i < self.paged {
+            return chunk_of(self.pages.get(i / N)?, make).map(|page| &page[i % N]);
         }
+        if i < self.small {
+            let i = i - self.paged;
+            return chunk_of(self.chunks.get(i / CHUNK)?, make).map(|chunk| &chunk[i % CHUNK]);
+        }
+        let i = i - self.small;
+        chunk_of(self.large.get(i / LARGE)?, make).map(|chunk| &chunk[i % LARGE])
     }
 }
 
-/// Chunks that are allocated before a packet needs them: see [`crate::Forwarder::prepare`].
+/// Memory that is allocated before a packet needs it: see [`crate::Forwarder::prepare`].
 impl<T, const N: usize> Pool<T, N> {
     /// Makes the first `slots` slots, or all if there are fewer.
     pub(crate) fn fill(&self, slots: usize, mut make: impl FnMut() -> T) -> Result<(), ConfigError> {
@@ -80,37 +116,34 @@ impl<T, const N: usize> Pool<T, N> {
         Ok(())
     }
 
-    /// Makes the next chunk once more than half of the chunk in use is used, or the first chunk if
-    /// no slot is used. Returns true if a chunk was made.
+    /// Makes the next chunk once more than half of the chunk in use, or of the pages, is used.
+    /// Returns true if a chunk was made.
     pub(crate) fn fill_ahead(&self, used: usize, make: impl FnMut() -> T) -> Result<bool, ConfigError> {
-        self.fill_at(self.ahead(used), make)
+        self.ahead(used).map_or(Ok(false), |ahead| self.fill_at(ahead, make))
     }
 
     /// Returns true if [`Pool::fill_ahead`] would make a chunk.
     pub(crate) fn is_behind(&self, used: usize) -> bool {
-        let ahead = self.ahead(used);
-        ahead < self.end() && self.get(ahead).is_none()
+        self.ahead(used).is_some_and(|ahead| ahead < self.end() && self.get(ahead).is_none())
     }
 
-    /// The slot that must exist when `used` slots are in use.
-    fn ahead(&self, used: usize) -> usize {
+    /// The slot that must exist when `used` slots are in use. `None` while it is in a page, which
+    /// the packet that needs it makes.
+    fn ahead(&self, used: usize) -> Option<usize> {
         // Half a chunk ahead, so that the next chunk exists before a packet needs it.
-        if used == 0 { 0 } else { used + self.chunk_len(used) / 2 }
+        let ahead = used + self.chunk_len(used.max(self.paged)) / 2;
+        (ahead >= self.paged).then_some(ahead)
     }
 
-    /// For a pool whose slots are used in any order: makes one missing chunk, if the pool has any
-    /// chunk. Returns true if one was made.
+    /// For a pool whose slots are used in any order: makes one missing large chunk, if the pool has
+    /// any. Returns true if one was made.
     pub(crate) fn fill_missing(&self, make: impl FnMut() -> T) -> Result<bool, ConfigError> {
-        let chunks = || self.small.iter().map(|chunk| chunk.get().is_some());
-        let large = || self.large.iter().map(|chunk| chunk.get().is_some());
         // A table that no packet has used stays without memory.
-        if !chunks().chain(large()).any(|is_made| is_made) {
+        if !self.large.iter().any(|chunk| chunk.get().is_some()) {
             return Ok(false);
         }
-        let small = chunks().position(|is_made| !is_made).map(|i| i * N);
-        let missing =
-            small.or_else(|| large().position(|is_made| !is_made).map(|i| self.slots_small + i * LARGE));
-        missing.map_or(Ok(false), |i| self.fill_at(i, make))
+        let missing = self.large.iter().position(|chunk| chunk.get().is_none());
+        missing.map_or(Ok(false), |i| self.fill_at(self.small + i * LARGE, make))
     }
 
     /// Makes `count` slots from `from` on, or as many as the pool has.
@@ -141,15 +174,22 @@ impl<T, const N: usize> Pool<T, N> {
 
     /// One more than the last slot.
     fn end(&self) -> usize {
-        match self.large.len() {
-            0 => self.small.len() * N,
-            large => self.slots_small + large * LARGE,
+        match (self.chunks.len(), self.large.len()) {
+            (0, 0) => self.pages.len() * N,
+            (chunks, 0) => self.paged + chunks * CHUNK,
+            (_, large) => self.small + large * LARGE,
         }
     }
 
-    /// The number of slots in the chunk of a slot.
+    /// The number of slots in the page or chunk of a slot.
     fn chunk_len(&self, i: usize) -> usize {
-        if i < self.slots_small { N } else { LARGE }
+        if i < self.paged {
+            N
+        } else if i < self.small {
+            CHUNK
+        } else {
+            LARGE
+        }
     }
 }
 
@@ -221,10 +261,68 @@ mod tests {
         assert_eq!((pool.get(0), pool.get(LARGE)), (None, None), "four places were made");
         assert_eq!(pool.get_or_make(LARGE, || 8), Some(&8));
         assert_eq!((pool.get(2 * LARGE - 1), pool.get_or_make(2 * LARGE, || 9)), (Some(&8), None));
-        let scattered = Pool::<u32, 4>::scattered(LARGE).unwrap();
+        let scattered = Pool::<u32, 4>::scattered(SCATTERED_MAX + 1).unwrap();
         assert_eq!((scattered.get_or_make(5, || 1), scattered.get(LARGE - 1)), (Some(&1), Some(&1)));
-        let list = Pool::<u32, 4>::scattered(LARGE - 1).unwrap();
+        let list = Pool::<u32, 4>::scattered(SCATTERED_MAX).unwrap();
         assert_eq!((list.get_or_make(5, || 1), list.get(8)), (Some(&1), None));
+        assert_eq!(list.get_or_make(SCATTERED_MAX - 1, || 2), Some(&2));
+        assert_eq!(list.get_or_make(SCATTERED_MAX, || 2), None);
+    }
+
+    /// The slots that are cleared for one slot, at each boundary of pages and chunks.
+    #[test]
+    fn one_slot_clears_one_page_or_chunk() {
+        let pool = Pool::<u32, 4>::new(3 * LARGE).unwrap();
+        let cleared = |i| {
+            let mut count = 0;
+            let made = pool.get_or_make(i, || {
+                count += 1;
+                7
+            });
+            assert_eq!((made, pool.get(i)), (Some(&7), Some(&7)));
+            count
+        };
+        for (i, slots) in [(0, 4), (3, 0), (4, 4), (CHUNK - 1, 4), (CHUNK, CHUNK), (2 * CHUNK - 1, 0)] {
+            assert_eq!(cleared(i), slots, "slot {i}");
+        }
+        for (i, slots) in [(LARGE - 1, CHUNK), (LARGE, LARGE), (2 * LARGE - 1, 0), (2 * LARGE, LARGE)] {
+            assert_eq!(cleared(i), slots, "slot {i}");
+        }
+        assert_eq!((pool.get(8), pool.get(2 * CHUNK), pool.get(0)), (None, None, Some(&7)));
+    }
+
+    #[test]
+    fn chunks_are_made_ahead_and_pages_are_not() {
+        let pool = Pool::<u32, 4>::new(2 * LARGE).unwrap();
+        let half = CHUNK / 2;
+        for (used, is_due) in [(0, false), (half - 1, false), (half, true)] {
+            assert_eq!((pool.is_behind(used), pool.fill_ahead(used, || 7)), (is_due, Ok(is_due)), "{used}");
+        }
+        assert_eq!((pool.get(0), pool.get(CHUNK), pool.get(2 * CHUNK)), (None, Some(&7), None));
+        assert!(!pool.is_behind(CHUNK + half - 1) && pool.is_behind(CHUNK + half));
+        assert_eq!(pool.fill_ahead(LARGE - half, || 8), Ok(true));
+        assert_eq!((pool.get(LARGE), pool.is_behind(LARGE + LARGE / 2)), (Some(&8), false));
+        assert_eq!(Pool::<u32, 4>::new(4).unwrap().fill_ahead(4, || 7), Ok(false), "all slots are in a page");
+        let scattered = Pool::<u32, 4>::scattered(SCATTERED_MAX + LARGE).unwrap();
+        assert_eq!(scattered.fill_missing(|| 7), Ok(false), "an unused table stays without memory");
+        scattered.get_or_make(LARGE, || 7);
+        assert_eq!([(); 3].map(|()| scattered.fill_missing(|| 7)), [Ok(true), Ok(true), Ok(false)]);
+    }
+
+    #[test]
+    fn all_slots_of_a_range_are_made() {
+        for (from, count) in
+            [(0, 1), (3, 3), (CHUNK - 2, 4), (LARGE - CHUNK - 1, CHUNK + 2), (2 * LARGE - 1, 9)]
+        {
+            let pool = Pool::<u32, 4>::new(2 * LARGE).unwrap();
+            pool.fill_range(from, count, || 7).unwrap();
+            let slots = from..(from + count).min(2 * LARGE);
+            assert!(slots.clone().all(|i| pool.get(i) == Some(&7)), "{slots:?}");
+            assert_eq!(pool.get(0).is_some(), from < 4);
+        }
+        let pool = Pool::<u32, 4>::new(LARGE + 1).unwrap();
+        pool.fill(LARGE + 1, || 7).unwrap();
+        assert!((0..=LARGE).all(|i| pool.get(i) == Some(&7)));
     }
 
     #[test]

@@ -87,11 +87,6 @@ impl Accounting {
         self.policy.prepare(packets)
     }
 
-    /// Allocates the next memory, for entries up to `made`; returns true if any was allocated.
-    pub(super) fn grow(&mut self, made: Id) -> Result<bool, ConfigError> {
-        self.records.grow(made)
-    }
-
     pub(super) fn on_hit(&self) -> OnHit {
         self.policy.on_hit()
     }

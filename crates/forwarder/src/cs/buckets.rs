@@ -15,7 +15,7 @@ use lock_api::{Mutex, MutexGuard, RawMutex};
 
 use super::pool::{Nodes, Pooled};
 use crate::error::ConfigError;
-use crate::pool::Pool;
+use crate::pool::{Pool, page_of};
 use crate::prefetch::prefetch;
 use crate::slab::{Id, NONE};
 
@@ -26,8 +26,9 @@ const SLOTS: usize = 7;
 const BUCKETS_MIN: usize = 64;
 const BUCKETS_MAX: usize = 1 << 24;
 
-/// Buckets allocated at a time: a page of memory.
-const CHUNK: usize = 64;
+/// Buckets of a page, and further buckets of one.
+const PAGE: usize = 64;
+const MORE_PAGE: usize = page_of(16);
 
 /// Minimum capacity for further buckets.
 const MORE_MIN: usize = 1 << 20;
@@ -111,8 +112,8 @@ pub(super) enum BucketLookup {
 
 /// The buckets of a hash table. Their number is fixed, so no packet pays for a rehash.
 pub(super) struct Buckets<R> {
-    pool: Pool<Bucket<R>, CHUNK>,
-    more: Nodes<Bucket<R>>,
+    pool: Pool<Bucket<R>, PAGE>,
+    more: Nodes<Bucket<R>, MORE_PAGE>,
     mask: usize,
 }
 

@@ -32,6 +32,7 @@ use crate::cs::cached::CsEntry;
 use crate::cs::policy::eviction::Marks;
 use crate::error::ConfigError;
 use crate::hash::NameHashes;
+use crate::pool::page_of;
 use crate::prefetch::{prefetch, prefetch_packet};
 use crate::prefix_table::Key;
 use crate::reserve::Reserve;
@@ -79,8 +80,8 @@ const WHOLE: usize = 0;
 pub(super) struct Index<B, R> {
     names: Buckets<R>,
     prefixes: Buckets<R>,
-    entries: Nodes<Entry<B, R>>,
-    blocks: Nodes<Block>,
+    entries: Nodes<Entry<B, R>, { page_of(16) }>,
+    blocks: Nodes<Block, { page_of(32) }>,
 }
 
 /// Two cache lines: the Data, and its links in lists.
@@ -233,11 +234,6 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
 
     pub(super) fn is_growth_due(&self) -> bool {
         self.entries.is_behind() || self.blocks.is_behind()
-    }
-
-    /// The largest id that a Data has or had.
-    pub(super) fn made(&self) -> Id {
-        self.entries.made()
     }
 
     /// Prefetches the bucket of a whole name.

@@ -170,8 +170,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         if self.limits.packets.load(Relaxed) == 0 {
             return Ok(false);
         }
-        let index = self.index.grow()?;
-        Ok(index | self.accounting.0.lock().grow(self.index.made())?)
+        self.index.grow()
     }
 
     /// The state of the store. The callers of lookups count `hits` and `misses`.

@@ -17,9 +17,9 @@ pub(super) trait Pooled: Default {
     fn next_free(&self) -> &AtomicU32;
 }
 
-/// Items in fixed slots, numbered from 1.
-pub(super) struct Nodes<T> {
-    slots: Pool<T>,
+/// Items in fixed slots, numbered from 1. A page has `N` of them.
+pub(super) struct Nodes<T, const N: usize> {
+    slots: Pool<T, N>,
     slots_max: u32,
     /// The first free item in the lower half, and the number of its changes in the upper half. So a
     /// compare-and-swap fails after changes by other threads, even if the same item is first again.
@@ -28,8 +28,8 @@ pub(super) struct Nodes<T> {
     made: AtomicU32,
 }
 
-impl<T: Pooled> Nodes<T> {
-    /// A pool of `slots` items, which cost 8 octets for each 1024 of them until they are used.
+impl<T: Pooled, const N: usize> Nodes<T, N> {
+    /// A pool of `slots` items, which cost some octets for each 1024 of them until they are used.
     pub(super) fn new(slots: usize) -> Result<Self, ConfigError> {
         // Ids have 32 bits and count from 1.
         let slots = slots.min(u32::MAX as usize - 1);
@@ -68,7 +68,7 @@ impl<T: Pooled> Nodes<T> {
     }
 
     /// The largest id that was ever taken.
-    pub(super) fn made(&self) -> Id {
+    fn made(&self) -> Id {
         self.made.load(Ordering::Relaxed)
     }
 
@@ -102,7 +102,7 @@ impl<T: Pooled> Nodes<T> {
 
     /// An item of the reserve, or else a free one.
     #[inline]
-    pub(super) fn take_from<const N: usize>(&self, reserve: &Magazine<N>) -> Option<(Id, &T)> {
+    pub(super) fn take_from<const M: usize>(&self, reserve: &Magazine<M>) -> Option<(Id, &T)> {
         match reserve.take() {
             Some(id) => Some((id, self.get(id)?)),
             None => self.take(),
@@ -111,14 +111,14 @@ impl<T: Pooled> Nodes<T> {
 
     /// Adds an unused item to the reserve, or returns it to the pool if the reserve is full.
     #[inline]
-    pub(super) fn release_to<const N: usize>(&self, reserve: &Magazine<N>, id: Id) {
+    pub(super) fn release_to<const M: usize>(&self, reserve: &Magazine<M>, id: Id) {
         if !reserve.put(id) {
             self.give(id);
         }
     }
 
     /// Returns the whole reserve to the pool.
-    pub(super) fn settle<const N: usize>(&self, reserve: &Magazine<N>) {
+    pub(super) fn settle<const M: usize>(&self, reserve: &Magazine<M>) {
         while let Some(id) = reserve.take() {
             self.give(id);
         }
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    use crate::pool::CHUNK;
+    use crate::pool::{CHUNK, page_of};
     use crate::reserve::Reserve;
     use crate::slab::NONE;
 
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn pool_items_keep_their_places_on_growth() {
-        let pool = Nodes::<Item>::new(4 * CHUNK).unwrap();
+        let pool = Nodes::<Item, { page_of(64) }>::new(4 * CHUNK).unwrap();
         assert!(pool.get(NONE).is_none() && pool.get(1).is_none());
         let ids: Vec<Id> = (0..3 * CHUNK).map(|_| pool.take().unwrap().0).collect();
         assert!(ids.iter().enumerate().all(|(i, id)| *id as usize == i + 1));

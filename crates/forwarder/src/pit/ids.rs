@@ -13,15 +13,18 @@ use lock_api::{Mutex, MutexGuard, RawMutex};
 use super::entry::{InRecord, OutRecord};
 use crate::error::ConfigError;
 use crate::limits::parts_of;
-use crate::pool::{CHUNK, boxed};
+use crate::pool::{boxed, page_of};
 use crate::reserve::Reserve;
 use crate::slab::{Id, NONE};
 use crate::sync::{AtomicU32, Ordering};
 
-/// Ids that a stripe receives at once, called a run. A chunk has a whole number of runs.
+/// Ids that a stripe receives at once, called a run. A page of slots has a whole number of runs.
 pub(super) const RUN: usize = if cfg!(loom) { 2 } else { 64 };
 
-const _: () = assert!(CHUNK.is_multiple_of(RUN), "a run lies in one chunk");
+/// Slots of a page.
+pub(super) const PAGE: usize = page_of(64);
+
+const _: () = assert!(PAGE.is_multiple_of(RUN), "a run is in one page or chunk");
 
 /// Retained storages of further in- and out-records in a stripe.
 ///
@@ -288,7 +291,7 @@ mod tests {
     #[test]
     fn every_pit_id_is_handed_out_once() {
         let ids = Ids::<parking_lot::RawMutex>::new(200, 16).unwrap();
-        let links = Pool::<Link>::new(200).unwrap();
+        let links = Pool::<Link, PAGE>::new(200).unwrap();
         let link = |id: Id| links.get_or_make((id as usize).wrapping_sub(1), Link::new);
         let reserve = Reserve::new(1);
         let make = |id: Id| link(id).map(|_| ());
@@ -308,7 +311,7 @@ mod tests {
     #[test]
     fn a_batch_takes_its_ids_at_once() {
         let ids = Ids::<parking_lot::RawMutex>::new(200, 16).unwrap();
-        let links = Pool::<Link>::new(200).unwrap();
+        let links = Pool::<Link, PAGE>::new(200).unwrap();
         let link = |id: Id| links.get_or_make((id as usize).wrapping_sub(1), Link::new);
         let all = Reserve::new(1);
         let make = |id: Id| link(id).map(|_| ());

@@ -64,7 +64,7 @@ pub(crate) const MATCHES_AT_ONCE: usize = 4;
 /// The table of pending Interests.
 pub(crate) struct Pit<B, R> {
     buckets: Box<[Bucket<R>]>,
-    slots: Pool<Slot<B, R>>,
+    slots: Pool<Slot<B, R>, { ids::PAGE }>,
     ids: Ids<R>,
     deadlines: Deadlines<R>,
     // The number of entries with CanBePrefix, by components. A Data looks up only the proper

@@ -9,7 +9,7 @@ use crate::face_id::FaceKey;
 use crate::faces::slots_max;
 use crate::limits::PitLimits;
 use crate::ordered::NoMemory;
-use crate::pool::Pool;
+use crate::pool::{Pool, page_of};
 use crate::reserve::Reserve;
 use crate::shares::{ALL, Ceiling, Ceilings, Grants, IDLE_MAX, Owner, OwnerIndex, ROUTER_INDEX, Share};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -27,9 +27,9 @@ pub(crate) enum PitFull {
 
 /// Counts by face. Within a grant they are updated without a lock.
 pub(super) struct PendingByFace<R> {
-    slots: Pool<Pending, 64>,
+    slots: Pool<Pending, { page_of(16) }>,
     /// The grants of each owner, by its index; written under the lock of the grants.
-    holders: Pool<AtomicU32, 64>,
+    holders: Pool<AtomicU32, { page_of(64) }>,
     /// Taken when a face needs a larger grant or has too large a one, under a bucket's or an
     /// entry's lock. No other lock is taken under it.
     grants: Mutex<R, Grants>,

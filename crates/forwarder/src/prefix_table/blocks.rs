@@ -4,7 +4,7 @@
 use crate::sync::plain::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::error::ConfigError;
-use crate::pool::Pool;
+use crate::pool::{Pool, page_of};
 use crate::slab::{Id, NONE};
 
 /// The reason for which no block is available.
@@ -42,7 +42,7 @@ impl Block {
 
 /// Blocks with ids from 1. Memory grows with use and is reused, but never freed.
 pub(super) struct Blocks {
-    pool: Pool<Block>,
+    pool: Pool<Block, { page_of(32) }>,
     blocks_max: usize,
     /// The largest id ever used.
     last: AtomicU32,

@@ -89,7 +89,13 @@ fn a_failed_preparation_can_be_retried() {
     }
     assert!(refused > 0);
     assert_eq!(fw.prepare(), Ok(()));
-    let (fw, ..) = with_chunks(CsPolicy::Arc);
+    let (fw, app, _) = with_chunks(CsPolicy::Arc);
+    assert_eq!(fw.grow(), Ok(false), "packets make their pages themselves");
+    for i in 0..600u32 {
+        let name = Name::new().join_number(50, i.into());
+        let interest: Packet = InterestBuilder::new(name).nonce(i.to_be_bytes()).build().into();
+        fw.receive(app, Received::bare(interest), 1, &mut Sink::default());
+    }
     assert_eq!(with_allocations(0, || fw.grow()), Err(ConfigError::OutOfMemory));
     assert_eq!(fw.grow(), Ok(true));
 }

@@ -3,7 +3,7 @@
 //!
 //! If two names share a hash, a policy mistakes one for the other; no answer depends on it.
 
-use super::lists::Chunked;
+use super::lists::Paged;
 use super::sparse::Sparse;
 use crate::error::ConfigError;
 use crate::slab::{Id, NONE};
@@ -18,7 +18,7 @@ struct Ghost {
 }
 
 pub(super) struct Ghosts {
-    slots: Chunked<Ghost>,
+    slots: Paged<Ghost>,
     heads: Sparse<Id>,
     made: Id,
     free: Id,
@@ -35,7 +35,7 @@ impl Ghosts {
     pub(super) fn new(expected: usize) -> Result<Self, ConfigError> {
         let heads = Sparse::new(expected.clamp(HEADS_MIN, HEADS_MAX))?;
         let (free, newest, oldest) = (NONE, NONE, NONE);
-        Ok(Ghosts { slots: Chunked::default(), heads, made: 0, free, newest, oldest, len: 0 })
+        Ok(Ghosts { slots: Paged::default(), heads, made: 0, free, newest, oldest, len: 0 })
     }
 
     /// Allocates the memory for `hashes` hashes.

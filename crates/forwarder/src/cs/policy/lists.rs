@@ -1,4 +1,4 @@
-//! Doubly linked lists of ids. All links are in one array that grows in chunks.
+//! Doubly linked lists of ids. All links are in one array that grows in pages.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -7,44 +7,48 @@ use crate::error::ConfigError;
 use crate::pool::boxed;
 use crate::slab::{Id, NONE};
 
-/// Items allocated at a time.
-const CHUNK: usize = 1024;
+/// Items of a page.
+const PAGE: usize = 64;
 
-/// An array that grows in chunks and never moves its items.
-pub(super) struct Chunked<T> {
-    chunks: Vec<Box<[T]>>,
+/// An array that grows in pages and never moves its items. An insertion clears one page, and
+/// sometimes copies the list of pages: 8 octets for each [`PAGE`] items.
+pub(super) struct Paged<T> {
+    pages: Vec<Box<[T; PAGE]>>,
 }
 
-impl<T> Default for Chunked<T> {
+impl<T> Default for Paged<T> {
     fn default() -> Self {
-        Chunked { chunks: Vec::new() }
+        Paged { pages: Vec::new() }
     }
 }
 
-impl<T: Clone + Default> Chunked<T> {
+impl<T: Clone + Default> Paged<T> {
     /// Allocates items up to and including `id`; returns true if there was memory for them.
     #[inline]
     pub(super) fn reach(&mut self, id: Id) -> bool {
-        while id as usize >= self.chunks.len() * CHUNK {
-            let Ok(chunk) = boxed(CHUNK, T::default) else { return false };
+        self.pages.len() * PAGE > id as usize || self.add_pages(id).is_some()
+    }
+
+    #[cold]
+    fn add_pages(&mut self, id: Id) -> Option<()> {
+        while id as usize >= self.pages.len() * PAGE {
+            let page: Box<[T; PAGE]> = boxed(PAGE, T::default).ok()?.try_into().ok()?;
             // `Vec::push` would abort without memory.
-            if self.chunks.try_reserve(1).is_err() {
-                return false;
-            }
-            self.chunks.push(chunk);
+            self.pages.try_reserve(1).ok()?;
+            self.pages.push(page);
         }
-        true
+        Some(())
     }
 
     /// The item `id`, which must have been allocated.
     #[inline]
     pub(super) fn at(&self, id: Id) -> &T {
-        &self.chunks[id as usize / CHUNK][id as usize % CHUNK]
+        &self.pages[id as usize / PAGE][id as usize % PAGE]
     }
 
     #[inline]
     pub(super) fn at_mut(&mut self, id: Id) -> &mut T {
-        &mut self.chunks[id as usize / CHUNK][id as usize % CHUNK]
+        &mut self.pages[id as usize / PAGE][id as usize % PAGE]
     }
 }
 
@@ -75,7 +79,7 @@ impl Record {
 
 /// The records of all ids.
 #[derive(Default)]
-pub(crate) struct Records(Chunked<Record>);
+pub(crate) struct Records(Paged<Record>);
 
 impl Records {
     /// Allocates the records of ids up to and including `id`.
@@ -83,19 +87,8 @@ impl Records {
         self.0.reach(id).then_some(()).ok_or(ConfigError::OutOfMemory)
     }
 
-    /// Allocates one more chunk if ids up to `made` use more than half of the last one; returns
-    /// true if one was allocated.
-    pub(crate) fn grow(&mut self, made: Id) -> Result<bool, ConfigError> {
-        let next = self.0.chunks.len() * CHUNK;
-        if made as usize + CHUNK / 2 < next {
-            return Ok(false);
-        }
-        self.prepare(next as Id).map(|()| true)
-    }
-
     /// Sets the record of a Data that is in no list; returns true if there was memory for it.
     pub(crate) fn set(&mut self, id: Id, record: Record) -> bool {
-        // Usually the record is allocated already, because `grow` allocates ahead of packets.
         let reached = self.0.reach(id);
         if reached {
             *self.0.at_mut(id) = record;
@@ -106,7 +99,7 @@ impl Records {
     /// The record of a Data that is in a list.
     pub(crate) fn listed(&self, id: Id) -> Option<&Record> {
         // A Data that is in the index but not admitted yet may have no record.
-        let known = self.0.chunks.len() * CHUNK > id as usize;
+        let known = self.0.pages.len() * PAGE > id as usize;
         known.then(|| self.0.at(id)).filter(|record| record.list != 0)
     }
 
