@@ -4,12 +4,12 @@
 //! Names are not stored. A key mixes the Nonce into the name's keyed 64-bit hash. A false match can
 //! only refuse an Interest once; its sender then retries with another Nonce.
 //!
-//! The list is in parts, chosen by the key, each with a lock of its own. A part is a ring: the
-//! newest Nonce replaces the oldest. Memory is reserved when the list is made, and the cost of a
-//! lookup does not depend on the number of Nonces.
+//! The list is in parts, chosen by the key, each with a lock of its own. In a full part the newest
+//! Nonce replaces the oldest. Memory grows with the Nonces: a new one allocates at most two pages of
+//! 4 KiB and moves the Nonces of one chain. The cost of a lookup does not depend on the number of
+//! Nonces.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 use lock_api::RawMutex;
 
@@ -18,6 +18,7 @@ use crate::hash::NameHasher;
 use crate::hash::{STEP, mix};
 use crate::limits::{DeadNonceLimits, parts_of};
 use crate::lock_order::LeafLock;
+use crate::ordered::{NoMemory, Pieces};
 use crate::pit::entry::PitEntry;
 use crate::pool::boxed;
 use crate::slab::{Id, NONE};
@@ -41,21 +42,29 @@ struct Part<R> {
 }
 
 /// Nonces in order of arrival, and hash chains of them.
+#[derive(Default)]
 struct Ring {
-    heads: Box<[Id]>,
-    nonces: Vec<DeadNonce>,
-    /// The index of the oldest, counted from 0.
-    oldest: usize,
+    /// The first Nonce of each chain. There are as many chains as slots, so each has about one
+    /// Nonce.
+    heads: Pieces<Id>,
+    /// Slots by id, which counts from 1.
+    nonces: Pieces<DeadNonce>,
+    oldest: Id,
+    newest: Id,
+    /// The first free slot.
+    free: Id,
     len: usize,
     entries_max: usize,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct DeadNonce {
     key: u64,
     forgotten_at_ns: u64,
-    /// The next of its chain; ids are indices counted from 1.
+    /// The next of its chain, or of the free slots.
     next: Id,
+    /// The Nonce that arrived after it.
+    newer: Id,
 }
 
 impl<R: RawMutex> DeadNonces<R> {
@@ -64,17 +73,18 @@ impl<R: RawMutex> DeadNonces<R> {
         let DeadNonceLimits { entries_max, lifetime_ns } = *limits;
         let parts = (entries_max / PART_ENTRIES_MIN).clamp(1, parts_of(threads_max));
         let (each, more) = (entries_max / parts, entries_max % parts);
-        let mut rings = (0..parts).map(|i| Ring::new(each + usize::from(i < more)));
-        let mut failed = None;
+        let mut sizes = (0..parts).map(|i| each + usize::from(i < more));
         let parts = boxed(parts, || {
-            let ring = rings.next().unwrap_or(Err(ConfigError::OutOfMemory));
-            let ring = ring.unwrap_or_else(|error| {
-                failed = Some(error);
-                Ring::none()
-            });
+            let ring = Ring::new(sizes.next().unwrap_or(each));
             Part { ring: LeafLock::new(ring), len: AtomicU32::new(0) }
         })?;
-        failed.map_or(Ok(DeadNonces { parts, lifetime_ns }), Err)
+        Ok(DeadNonces { parts, lifetime_ns })
+    }
+
+    /// Allocates the memory for all Nonces.
+    pub(crate) fn prepare(&self) -> Result<(), ConfigError> {
+        let mut rings = self.parts.iter().map(|part| part.ring.lock());
+        rings.try_for_each(|mut ring| ring.prepare()).map_err(|_| ConfigError::OutOfMemory)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -119,21 +129,19 @@ impl<R: RawMutex> DeadNonces<R> {
 }
 
 impl Ring {
-    fn new(entries_max: usize) -> Result<Self, ConfigError> {
-        let mut nonces = Vec::new();
-        nonces.try_reserve_exact(entries_max).map_err(|_| ConfigError::OutOfMemory)?;
-        // As many chains as Nonces, so that each has about one.
-        let heads = boxed(entries_max.next_power_of_two(), || NONE)?;
-        Ok(Ring { heads, nonces, oldest: 0, len: 0, entries_max })
+    fn new(entries_max: usize) -> Self {
+        Ring { entries_max, ..Ring::default() }
     }
 
-    fn none() -> Self {
-        Ring { heads: Box::new([]), nonces: Vec::new(), oldest: 0, len: 0, entries_max: 0 }
+    /// Allocates the memory for all Nonces.
+    fn prepare(&mut self) -> Result<(), NoMemory> {
+        self.nonces.reserve(self.entries_max)?;
+        self.heads.reserve(self.entries_max)
     }
 
     fn contains(&self, key: u64, now_ns: u64) -> bool {
-        let mut id = self.heads[self.chain(key)];
-        while let Some(dead) = self.nonces.get((id as usize).wrapping_sub(1)) {
+        let mut id = self.head(self.chain(key));
+        while let Some(dead) = self.nonce(id) {
             if dead.key == key && dead.forgotten_at_ns > now_ns {
                 return true;
             }
@@ -142,16 +150,21 @@ impl Ring {
         false
     }
 
-    /// Adds a Nonce at the end; the ring has room.
+    /// Adds a Nonce at the newest end. Without memory for it, the oldest one leaves; the first one
+    /// is then not remembered.
     fn add(&mut self, key: u64, forgotten_at_ns: u64) {
-        let index = (self.oldest + self.len) % self.entries_max;
+        let Some(id) = self.take() else { return };
         let chain = self.chain(key);
-        let dead = DeadNonce { key, forgotten_at_ns, next: self.heads[chain] };
-        match self.nonces.get_mut(index) {
-            Some(old) => *old = dead,
-            None => self.nonces.push(dead),
+        let Some(head) = self.heads.get_mut(chain) else { return self.free(id) };
+        let next = core::mem::replace(head, id);
+        if let Some(own) = self.nonce_mut(id) {
+            *own = DeadNonce { key, forgotten_at_ns, next, newer: NONE };
         }
-        self.heads[chain] = index as Id + 1;
+        let before = core::mem::replace(&mut self.newest, id);
+        match self.nonce_mut(before) {
+            Some(before) => before.newer = id,
+            None => self.oldest = id,
+        }
         self.len += 1;
     }
 
@@ -159,24 +172,33 @@ impl Ring {
     /// in one call, so that no single packet pays for many.
     fn forget(&mut self, now_ns: u64) {
         for _ in 0..2 {
-            let Some(oldest) = self.nonces.get(self.oldest).filter(|_| self.len > 0).copied() else { return };
+            let Some(oldest) = self.nonce(self.oldest) else { return };
             if oldest.forgotten_at_ns > now_ns && self.len < self.entries_max {
                 return;
             }
-            self.unlink(self.oldest as Id + 1, oldest);
-            self.oldest = (self.oldest + 1) % self.entries_max;
-            self.len -= 1;
+            self.remove_oldest();
         }
+    }
+
+    fn remove_oldest(&mut self) {
+        let id = self.oldest;
+        let Some(dead) = self.nonce(id).copied() else { return };
+        self.unlink(id, dead);
+        self.oldest = dead.newer;
+        if dead.newer == NONE {
+            self.newest = NONE;
+        }
+        self.len -= 1;
+        self.free(id);
     }
 
     fn unlink(&mut self, id: Id, dead: DeadNonce) {
         let chain = self.chain(dead.key);
-        if self.heads[chain] == id {
-            self.heads[chain] = dead.next;
-            return;
+        let mut at = self.head(chain);
+        if at == id {
+            return self.set_head(chain, dead.next);
         }
-        let mut at = self.heads[chain];
-        while let Some(before) = self.nonces.get_mut((at as usize).wrapping_sub(1)) {
+        while let Some(before) = self.nonce_mut(at) {
             if before.next == id {
                 before.next = dead.next;
                 return;
@@ -185,9 +207,79 @@ impl Ring {
         }
     }
 
-    fn chain(&self, key: u64) -> usize {
-        key as usize & (self.heads.len() - 1)
+    /// A slot for a Nonce: a free one, a new one, or that of the oldest Nonce.
+    fn take(&mut self) -> Option<Id> {
+        if self.free == NONE && !self.add_slot() {
+            self.remove_oldest();
+        }
+        let id = self.free;
+        self.free = self.nonce(id)?.next;
+        Some(id)
     }
+
+    /// Adds a free slot and a chain; returns false if the limit is reached or there is no memory.
+    /// This allocates at most a page for each, and moves the Nonces of one chain.
+    #[cold]
+    fn add_slot(&mut self) -> bool {
+        if self.nonces.len() >= self.entries_max || self.nonces.push(DeadNonce::default()).is_err() {
+            return false;
+        }
+        self.free(self.nonces.len() as Id);
+        // Without memory for it, chains have more Nonces than intended: slower, but not wrong.
+        if self.heads.push(NONE).is_ok() {
+            self.split(self.heads.len() - 1);
+        }
+        true
+    }
+
+    /// Moves the Nonces of the last chain into it, from the one chain that had them (linear
+    /// hashing).
+    fn split(&mut self, last: usize) {
+        let from = chain_of(last as u64, last);
+        // The first chain is itself, and empty.
+        let mut id = self.head(from);
+        let (mut stays, mut moves) = (NONE, NONE);
+        while let Some(dead) = self.nonce_mut(id) {
+            let list = if chain_of(dead.key, last + 1) == last { &mut moves } else { &mut stays };
+            let next = core::mem::replace(&mut dead.next, core::mem::replace(list, id));
+            id = next;
+        }
+        self.set_head(from, stays);
+        self.set_head(last, moves);
+    }
+
+    fn free(&mut self, id: Id) {
+        let next = core::mem::replace(&mut self.free, id);
+        self.nonce_mut(id).into_iter().for_each(|dead| dead.next = next);
+    }
+
+    fn nonce(&self, id: Id) -> Option<&DeadNonce> {
+        self.nonces.get((id as usize).wrapping_sub(1))
+    }
+
+    fn nonce_mut(&mut self, id: Id) -> Option<&mut DeadNonce> {
+        self.nonces.get_mut((id as usize).wrapping_sub(1))
+    }
+
+    fn head(&self, chain: usize) -> Id {
+        self.heads.get(chain).copied().unwrap_or(NONE)
+    }
+
+    fn set_head(&mut self, chain: usize, id: Id) {
+        self.heads.get_mut(chain).into_iter().for_each(|head| *head = id);
+    }
+
+    fn chain(&self, key: u64) -> usize {
+        chain_of(key, self.heads.len())
+    }
+}
+
+/// The chain of a key among `count`: as many of its lowest bits as number all chains, or one bit
+/// less if there is no such chain yet.
+fn chain_of(key: u64, count: usize) -> usize {
+    let mask = count.next_power_of_two() - 1;
+    let chain = key as usize & mask;
+    if chain < count { chain } else { chain & mask >> 1 }
 }
 
 fn key(name_hash: u64, nonce: [u8; 4]) -> u64 {
@@ -221,6 +313,44 @@ mod tests {
         assert_eq!(list.len(), 4);
         assert!(!list.contains(7, [0; 4], 1));
         assert!((1..5).all(|n| list.contains(7, [n; 4], 1)));
+    }
+
+    /// The list allocates nothing before its first Nonce, and reuses the slots of expired ones.
+    #[test]
+    fn memory_grows_with_the_nonces() {
+        let list = list(1000, 100);
+        let slots = |list: &DeadNonces<parking_lot::RawMutex>| {
+            let ring = list.parts[0].ring.lock();
+            (ring.nonces.len(), ring.heads.len())
+        };
+        let nonce = |n: usize| (n as u32).to_be_bytes();
+        assert_eq!(slots(&list), (0, 0));
+        // Beyond the first page of Nonces.
+        let page = Pieces::<DeadNonce>::PER_PIECE;
+        for n in 0..2 * page {
+            list.add(1, nonce(n), 0);
+            assert_eq!(slots(&list), (n + 1, n + 1));
+            assert!((0..=n).all(|n| list.contains(1, nonce(n), 1)), "{n}");
+        }
+        (0..2 * page).for_each(|n| list.add(2, nonce(n), 100));
+        assert_eq!((slots(&list), list.len()), ((2 * page, 2 * page), 2 * page));
+        assert!((0..2 * page).all(|n| list.contains(2, nonce(n), 101) && !list.contains(1, nonce(n), 101)));
+    }
+
+    /// The work for one Nonce is that of its chain, and of the chain that is split.
+    #[test]
+    fn chains_stay_short_while_the_list_grows() {
+        let list = list(1000, u64::MAX);
+        for n in 0..1000u32 {
+            list.add(1, n.to_be_bytes(), 0);
+            let ring = list.parts[0].ring.lock();
+            let chain = |chain| {
+                let ids = core::iter::successors(Some(ring.head(chain)), |id| Some(ring.nonce(*id)?.next));
+                ids.take_while(|id| *id != NONE).count()
+            };
+            assert_eq!((0..ring.heads.len()).map(chain).sum::<usize>(), n as usize + 1);
+            assert!((0..ring.heads.len()).all(|number| chain(number) <= 12));
+        }
     }
 
     #[test]

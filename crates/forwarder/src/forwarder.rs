@@ -160,8 +160,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         tables.settle(reserve);
     }
 
-    /// Allocates all memory of the PIT and of the content store that packets may need with the
-    /// limits of [`crate::Config`]. Afterwards packets allocate memory for single entries, never a
+    /// Allocates all memory of the PIT, of the content store and of the dead-nonce list that packets
+    /// may need with the limits of [`crate::Config`]. Afterwards packets allocate memory for single entries, never a
     /// chunk, unless the content store's limits or policy change.
     ///
     /// # Errors
@@ -169,6 +169,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// [`ConfigError::OutOfMemory`]. Chunks that were allocated before the error stay allocated.
     pub fn prepare(&self) -> Result<(), ConfigError> {
         self.tables.pit.prepare(self.tables.config.pit.entries_max)?;
+        self.tables.dead_nonces.prepare()?;
         self.tables.cs.prepare(self.tables.config.cs.packets_max, self.tables.config.cs.entries_max)
     }
 

@@ -30,6 +30,12 @@ pub(crate) struct Pieces<T> {
     len: usize,
 }
 
+impl<T> Default for Pieces<T> {
+    fn default() -> Self {
+        Pieces::new()
+    }
+}
+
 impl<T> Pieces<T> {
     /// Items of a chunk.
     pub(crate) const PER_PIECE: usize = PIECE_OCTETS / size_of::<T>();
