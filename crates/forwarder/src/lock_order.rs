@@ -9,9 +9,9 @@
 //!    content store, of writers, of the strategies' memory, and of discovery may be taken.
 //! 3. `ExchangeLock`: the exchange of catalogues of objects. Under it, that of writers may be
 //!    taken.
-//! 4. Those of the PIT (`pit`): a bucket, then an entry. Under an entry, those of writers, of the
-//!    strategies' memory and of discovery, and the PIT's own stripes, wheels and grants may be
-//!    taken.
+//! 4. Those of the PIT (`pit`): a bucket (of two, that of the earlier stage first), then an entry.
+//!    Under an entry, those of writers, of the strategies' memory and of discovery, and the PIT's
+//!    own stripes, wheels and grants may be taken.
 //! 5. [`WriterLock`]: the writers of FIB, BPT, strategy choice, and names of objects. Under it,
 //!    that of the strategies' memory may be taken.
 //! 6. [`MemoryLock`]: a part of the strategies' memory. Nothing is taken under it.

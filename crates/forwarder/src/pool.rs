@@ -30,7 +30,7 @@ const LARGE: usize = 32 * CHUNK;
 const SCATTERED_MAX: usize = 2 * LARGE;
 
 /// Maximum octets of a page.
-const PAGE_OCTETS: usize = 4096;
+pub(crate) const PAGE_OCTETS: usize = 4096;
 
 /// A page of `slots` slots; fewer under `loom`, which tracks each of them.
 pub(crate) const fn page_of(slots: usize) -> usize {

@@ -18,9 +18,10 @@ pub(crate) fn read_ahead<B: PacketBuf, R: RawMutex>(
     packets: &[(FaceId, Received<B>)],
     hashes: &mut [NameHashes],
 ) {
+    let pit = tables.pit.read_ahead();
     for ((_, received), hashes) in packets.iter().zip(hashes.iter_mut()) {
         tables.names.hasher.fill(name_octets(received.packet.as_ref()), hashes);
-        tables.pit.prefetch_bucket(hashes.whole());
+        pit.prefetch_bucket(hashes.whole());
         tables.fib.prefetch_lengths(hashes);
     }
     let is_interest = |received: &Received<B>| {
@@ -39,7 +40,7 @@ pub(crate) fn read_ahead<B: PacketBuf, R: RawMutex>(
         if is_interest(received) {
             tables.fib.prefetch_entry(hashes);
         } else {
-            tables.pit.prefetch_entry(hashes.whole());
+            pit.prefetch_entry(hashes.whole());
         }
     }
     let found = tables.cs.prefetch_found(those(is_interest));

@@ -6,13 +6,15 @@
 //! it walks the chain, locks the entry that it finds, releases the bucket, and works under the
 //! entry's lock. The order is bucket, entry, and then one of: a stripe of the free list, a timer
 //! wheel, the grants of faces. A thread that holds an entry takes no bucket's lock, and no thread
-//! holds two buckets' or two entries' locks. To remove an entry that was found earlier, a thread
-//! locks the bucket again and checks that the entry is still the same: see [`Pit::take_if`].
+//! holds two entries' locks, or two buckets' but while it splits one ([`buckets`]). To remove an
+//! entry that was found earlier, a thread locks the bucket again and checks that the entry is still
+//! the same: see [`Pit::take_if`].
 //!
 //! An Interest whose name ends in an implicit digest is stored under its name without the digest,
 //! so that a Data finds it by the name that it carries. The digest of a Data is computed only if
 //! such an entry is found.
 
+mod buckets;
 mod deadlines;
 pub(crate) mod entry;
 mod ids;
@@ -44,8 +46,9 @@ use crate::reserve::Reserve;
 use crate::slab::{Id, NONE};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::wheel::{TICK_SHIFT, TIMER_OCTETS};
+use buckets::{Bucket, Buckets, Chain, Node, PresentBuckets};
 use deadlines::{Deadlines, tick_of};
-use ids::{Ids, Link};
+use ids::{Ids, Link, RUN};
 use pending::PendingByFace;
 use storage::{Storage, Storages};
 
@@ -53,17 +56,12 @@ use entry::{InRecord, OutRecord, PitEntry};
 use key::EntryKey;
 use pending::PitFull;
 
-/// Minimum and maximum number of buckets. With more entries than the maximum, chains are longer and
-/// lookups slower, but still correct.
-const BUCKETS_MIN: usize = if cfg!(loom) { 1 } else { 16 };
-const BUCKETS_MAX: usize = 1 << 22;
-
 /// Maximum number of entries that one lookup by Data takes.
 pub(crate) const MATCHES_AT_ONCE: usize = 4;
 
 /// The table of pending Interests.
 pub(crate) struct Pit<B, R> {
-    buckets: Box<[Bucket<R>]>,
+    buckets: Buckets<R>,
     slots: Pool<Slot<B, R>, { ids::PAGE }>,
     ids: Ids<R>,
     deadlines: Deadlines<R>,
@@ -76,39 +74,6 @@ pub(crate) struct Pit<B, R> {
     samples: AtomicU32,
     entries_reserve: u32,
     in_records_max: usize,
-}
-
-/// A chain of entries.
-struct Bucket<R> {
-    lock: Mutex<R, ()>,
-    /// The first entry. Written under the lock. Only prefetches read it without the lock.
-    head: AtomicU32,
-}
-
-/// A bucket under its lock.
-struct Chain<'a, R: RawMutex> {
-    _guard: MutexGuard<'a, R, ()>,
-    head: &'a AtomicU32,
-}
-
-impl<R: RawMutex> Bucket<R> {
-    fn new() -> Self {
-        Bucket { lock: Mutex::new(()), head: AtomicU32::new(NONE) }
-    }
-
-    fn lock(&self) -> Chain<'_, R> {
-        Chain { _guard: self.lock.lock(), head: &self.head }
-    }
-}
-
-impl<R: RawMutex> Chain<'_, R> {
-    fn first(&self) -> Id {
-        self.head.load(Ordering::Relaxed)
-    }
-
-    fn set_first(&mut self, id: Id) {
-        self.head.store(id, Ordering::Relaxed);
-    }
 }
 
 /// A slot for an entry.
@@ -194,9 +159,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     /// A table with these limits, for at most `faces_max` faces and for `threads_max` threads.
     pub(crate) fn new(limits: &PitLimits, faces_max: usize, threads_max: usize) -> Result<Self, ConfigError> {
         let entries_max = limits.entries_max;
-        let buckets = entries_max.clamp(BUCKETS_MIN, BUCKETS_MAX).next_power_of_two();
         Ok(Pit {
-            buckets: boxed(if cfg!(loom) { BUCKETS_MIN } else { buckets }, Bucket::new)?,
+            buckets: Buckets::new(entries_max)?,
             slots: Pool::new(entries_max)?,
             ids: Ids::new(entries_max, threads_max)?,
             deadlines: Deadlines::new(threads_max)?,
@@ -213,19 +177,22 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         self.ids.used()
     }
 
-    /// Makes the slots and timers of `entries` entries.
+    /// Makes the slots and timers of `entries` entries, and all buckets.
     pub(crate) fn prepare(&self, entries: usize) -> Result<(), ConfigError> {
         self.slots.fill(entries, Slot::new)?;
-        self.deadlines.prepare(entries)
+        self.deadlines.prepare(entries)?;
+        self.buckets.prepare()
     }
 
     pub(crate) fn is_growth_due(&self) -> bool {
-        self.slots.is_behind(self.ids.end() as usize - 1)
+        let used = self.ids.end() as usize - 1;
+        self.slots.is_behind(used) || self.buckets.is_behind(used)
     }
 
-    /// Makes the next slots; see [`Pool::fill_ahead`].
+    /// Makes the next slots and buckets; see [`Pool::fill_ahead`].
     pub(crate) fn grow(&self) -> Result<bool, ConfigError> {
-        self.slots.fill_ahead(self.ids.end() as usize - 1, Slot::new)
+        let used = self.ids.end() as usize - 1;
+        Ok(self.slots.fill_ahead(used, Slot::new)? | self.buckets.fill_ahead(used)?)
     }
 
     /// Finds the entry that requests the same, or makes one for the Interest `packet` with `record`
@@ -241,7 +208,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         // A slot is prepared before the bucket is locked, because most Interests need one.
         let prepared = self.ids.take(record.face.slot, reserve, |id| self.link(id), |id| self.make_run(id));
         let hash = interest.hash();
-        let mut bucket = self.bucket(hash).lock();
+        let mut bucket = self.lock_bucket(hash);
         if let Some(known) = self.find(bucket.first(), hash, |entry| entry.is_same_as(interest)) {
             // The entry is locked, so it stays after its bucket is released. Other threads can use
             // the chain meanwhile.
@@ -295,7 +262,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         upstream: FaceKey,
         nonce: [u8; 4],
     ) -> Option<LockedEntry<'_, B, R>> {
-        let bucket = self.bucket(interest.hash()).lock();
+        let bucket = self.lock_bucket(interest.hash());
         self.find(bucket.first(), interest.hash(), |entry| {
             entry.has_name_and_selectors(interest)
                 && entry.out_records.iter().any(|r| r.face == upstream && r.nonce == nonce)
@@ -394,7 +361,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         let slot = self.slot(key.id)?;
         // If the slot holds another entry by now, this may be the wrong bucket; the serial check
         // below detects that.
-        let mut bucket = self.bucket(slot.hash.load(Ordering::Relaxed)).lock();
+        let mut bucket = self.lock_bucket(slot.hash.load(Ordering::Relaxed));
         let mut state = slot.state.lock();
         if state.serial != key.serial || !state.storage.get().is_some_and(condition) {
             return None;
@@ -459,7 +426,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     ) {
         let (before, mut taken) = (satisfied.len(), [NONE; MATCHES_AT_ONCE]);
         let mut len = before;
-        let mut bucket = self.bucket(hash).lock();
+        let mut bucket = self.lock_bucket(hash);
         let mut id = bucket.first();
         while let Some(slot) = self.slot(id)
             && let Some(own) = taken.get_mut(len)
@@ -531,7 +498,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     pub(crate) fn of_name(&self, name: Key<'_>, most: usize) -> Vec<PendingInterest> {
         let mut found = Vec::new();
         let hash = name.hashes.whole();
-        let bucket = self.bucket(hash).lock();
+        let bucket = self.lock_bucket(hash);
         self.find(bucket.first(), hash, |entry| {
             if found.len() < most && entry.name_without_digest() == name.octets {
                 let sent_to = |record: &OutRecord| SentTo {
@@ -550,29 +517,32 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         found
     }
 
-    /// Prefetches the first cache line of a lookup of `hash`; see [`crate::Batch`].
-    pub(crate) fn prefetch_bucket(&self, hash: u64) {
-        prefetch(self.bucket(hash));
+    /// The prefetches for a batch; see [`crate::Batch`].
+    pub(crate) fn read_ahead(&self) -> PitReadAhead<'_, B, R> {
+        PitReadAhead { pit: self, buckets: self.buckets.present() }
     }
 
-    /// Prefetches the first entry of the chain of `hash`.
-    pub(crate) fn prefetch_entry(&self, hash: u64) {
-        self.slot(self.bucket(hash).head.load(Ordering::Relaxed)).into_iter().for_each(prefetch);
-    }
-
-    fn bucket(&self, hash: u64) -> &Bucket<R> {
-        &self.buckets[hash as usize & (self.buckets.len() - 1)]
+    #[inline]
+    fn lock_bucket(&self, hash: u64) -> Chain<'_, R> {
+        self.buckets.lock(hash, |id| {
+            let slot = self.slot(id)?;
+            // Relaxed: written under the bucket's lock, which a split holds.
+            Some(Node { hash: slot.hash.load(Ordering::Relaxed), next: &slot.link.next })
+        })
     }
 
     fn slot(&self, id: Id) -> Option<&Slot<B, R>> {
         self.slots.get((id as usize).wrapping_sub(1))
     }
 
-    /// Allocates the slots and timers of the run of ids that begins with `id`.
+    /// Allocates the slots and timers of the run of ids that begins with `id`, and begins a stage of
+    /// buckets if it needs one.
     #[cold]
     fn make_run(&self, id: Id) -> Option<()> {
         self.slots.get_or_make((id as usize).wrapping_sub(1), Slot::new)?;
-        self.deadlines.make_room(id).ok()
+        self.deadlines.make_room(id).ok()?;
+        self.buckets.grow(id as usize + RUN - 1);
+        Some(())
     }
 
     /// The first entry of a chain that has this hash and that `matches` confirms. The caller holds
@@ -654,6 +624,26 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             let deadline_ns = deadline_ns.min(now_ns.saturating_add(TIMER_AHEAD_NS_MAX));
             locked.state.timer_tick = short_tick(self.deadlines.set(locked.id, deadline_ns, now_ns));
         }
+    }
+}
+
+/// The buckets in use, which are found once for all packets of a batch.
+pub(crate) struct PitReadAhead<'p, B, R> {
+    pit: &'p Pit<B, R>,
+    buckets: PresentBuckets<'p, R>,
+}
+
+impl<B: AsRef<[u8]> + Clone, R: RawMutex> PitReadAhead<'_, B, R> {
+    /// Prefetches the first cache line of a lookup of `hash`.
+    #[inline]
+    pub(crate) fn prefetch_bucket(&self, hash: u64) {
+        self.buckets.prefetch(hash);
+    }
+
+    /// Prefetches the first entry of the chain of `hash`.
+    #[inline]
+    pub(crate) fn prefetch_entry(&self, hash: u64) {
+        self.pit.slot(self.buckets.first(hash)).into_iter().for_each(prefetch);
     }
 }
 
