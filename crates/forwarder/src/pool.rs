@@ -193,7 +193,11 @@ impl<T, const N: usize> Pool<T, N> {
     }
 }
 
-fn chunk_of<T, const N: usize>(cell: &OnceBox<[T; N]>, make: impl FnMut() -> T) -> Option<&[T; N]> {
+/// The items of `cell`, which `make` fills if it is empty; `None` if there is no memory.
+pub(crate) fn chunk_of<T, const N: usize>(
+    cell: &OnceBox<[T; N]>,
+    make: impl FnMut() -> T,
+) -> Option<&[T; N]> {
     let made = || Box::<[T; N]>::try_from(boxed(N, make).map_err(|_| ())?).map_err(|_| ());
     // Without a lock: of two threads that make the same chunk, one wins and the other drops its
     // own.

@@ -23,11 +23,14 @@ const LOAD: usize = 3;
 pub(super) struct Index {
     buckets: Blocks,
     count: AtomicU32,
+    /// [`mask_of`] the count, so that a lookup does not compute it.
+    mask: AtomicU32,
 }
 
 impl Index {
     pub(super) fn new(entries_max: usize) -> Result<Self, ConfigError> {
-        Ok(Index { buckets: Blocks::new(entries_max / LOAD + 1)?, count: AtomicU32::new(0) })
+        let buckets = Blocks::new(entries_max / LOAD + 1)?;
+        Ok(Index { buckets, count: AtomicU32::new(0), mask: AtomicU32::new(mask_of(0)) })
     }
 
     /// Allocates the next buckets; returns true if any was allocated.
@@ -42,7 +45,8 @@ impl Index {
 
     /// The bucket of a hash; `None` while the table is empty.
     pub(super) fn bucket(&self, hash: u64) -> Option<&Block> {
-        self.buckets.get(number(hash, self.count.load(Relaxed)) + 1)
+        // During a write the two numbers may not belong together; the bucket is then any one.
+        self.buckets.get(number(hash, self.count.load(Relaxed), self.mask.load(Relaxed)) + 1)
     }
 
     /// The slots of a bucket that match `hash`: a bit for each.
@@ -94,9 +98,10 @@ impl Index {
         // Buckets are never removed, so the new one is the next of the pool.
         let (_, new) = self.buckets.take(&mut FreeBlock::default())?;
         (0..WORDS).for_each(|i| new.set(i, 0));
-        let from = number(u64::from(count), count);
+        let from = number(u64::from(count), count, mask_of(count));
         let old = self.buckets.get(from + 1).filter(|_| count > 0);
-        let moves = |slot: u64| number(slot >> 32, count + 1) == count;
+        let mask = mask_of(count + 1);
+        let moves = |slot: u64| number(slot >> 32, count + 1, mask) == count;
         if let Some(old) = old {
             // Everything that may fail comes first: until then the old bucket has all slots.
             let moved = slots(old, more).filter(|slot| moves(*slot));
@@ -110,6 +115,7 @@ impl Index {
             retain(old, |slot| !moves(slot), more, free);
         }
         self.count.store(count + 1, Relaxed);
+        self.mask.store(mask, Relaxed);
         Ok(())
     }
 }
@@ -118,10 +124,14 @@ fn slot(hash: u64, id: Id) -> u64 {
     hash << 32 | u64::from(id)
 }
 
+/// The lowest bits that number `count` buckets.
+fn mask_of(count: u32) -> u32 {
+    count.next_power_of_two() - 1
+}
+
 /// The number of a hash's bucket among `count`: as many of its lowest bits as number all buckets,
 /// or one bit less if there is no such bucket yet.
-fn number(hash: u64, count: u32) -> u32 {
-    let mask = count.next_power_of_two().wrapping_sub(1);
+fn number(hash: u64, count: u32, mask: u32) -> u32 {
     let number = hash as u32 & mask;
     if number < count { number } else { number & mask >> 1 }
 }
@@ -179,6 +189,7 @@ mod tests {
 
     #[test]
     fn each_added_bucket_splits_one_other() {
+        let number = |hash, count| number(hash, count, mask_of(count));
         for count in 1..200u32 {
             for hash in 0..2000u64 {
                 let (before, after) = (number(hash, count), number(hash, count + 1));

@@ -1,17 +1,19 @@
 //! The lengths of entries below each first component, which a lookup must probe.
 //!
 //! A small array of bitmaps, indexed by the hash of the first component. Components that share a
-//! slot also share their lengths, which may cost a probe that finds nothing.
+//! slot also share their lengths, which may cost a probe that finds nothing. The array is in pages
+//! of 1 KiB, which the first entry below one of their components allocates.
 
 use crate::sync::plain::{AtomicU64, Ordering::Relaxed};
 use alloc::boxed::Box;
 
 use namely_wire::COMPONENTS_MAX;
+use once_cell::race::OnceBox;
 
 use crate::error::ConfigError;
 use crate::hash::NameHashes;
-use crate::ordered::Ordered;
-use crate::pool::boxed;
+use crate::ordered::{NoMemory, Ordered};
+use crate::pool::{boxed, chunk_of};
 use crate::prefetch::prefetch;
 
 const _: () = assert!(COMPONENTS_MAX <= 128, "two words have a bit for each length but 0");
@@ -20,8 +22,17 @@ const _: () = assert!(COMPONENTS_MAX <= 128, "two words have a bit for each leng
 const SLOTS_MIN: usize = 64;
 const SLOTS_MAX: usize = 16_384;
 
+/// Slots of a page.
+const PAGE: usize = 64;
+
+/// A bit for each length.
+type Slot = [AtomicU64; 2];
+
 pub(super) struct Lengths {
-    slots: Box<[[AtomicU64; 2]]>,
+    /// A page that was not allocated has no lengths.
+    pages: Box<[OnceBox<[Slot; PAGE]>]>,
+    /// One less than the number of slots.
+    mask: usize,
     root: AtomicU64,
 }
 
@@ -38,7 +49,8 @@ pub(super) struct ProbeLengths {
 impl Lengths {
     pub(super) fn new(entries_max: usize) -> Result<Self, ConfigError> {
         let slots = (entries_max / 16).clamp(SLOTS_MIN, SLOTS_MAX).next_power_of_two();
-        Ok(Lengths { slots: boxed(slots, Default::default)?, root: AtomicU64::new(0) })
+        let pages = boxed(slots / PAGE, OnceBox::new)?;
+        Ok(Lengths { pages, mask: slots - 1, root: AtomicU64::new(0) })
     }
 
     /// The lengths that prefixes of a name with these hashes may have.
@@ -48,7 +60,9 @@ impl Lengths {
         if len == 0 {
             return ProbeLengths { bits: 0, has_root };
         }
-        let [low, high] = &self.slots[self.slot_of(hashes)];
+        let Some([low, high]) = self.slot(self.slot_of(hashes)) else {
+            return ProbeLengths { bits: 0, has_root };
+        };
         let bits = u128::from(high.load(Relaxed)) << 64 | u128::from(low.load(Relaxed));
         // Longer entries are no prefixes of the name. `len` is not 0 here, so the shift is below
         // 128.
@@ -58,11 +72,19 @@ impl Lengths {
     /// Prefetches the lengths.
     pub(super) fn prefetch(&self, hashes: &NameHashes) {
         if hashes.len() > 0 {
-            prefetch(&self.slots[self.slot_of(hashes)]);
+            self.slot(self.slot_of(hashes)).into_iter().for_each(prefetch);
         }
     }
 
-    /// The caller has reserved one more count.
+    /// Allocates the memory for the length of an entry of `n` components, so that `add` cannot fail.
+    pub(super) fn reserve(&self, hashes: &NameHashes, n: usize) -> Result<(), NoMemory> {
+        match self.pages.get(self.slot_of(hashes) / PAGE).filter(|_| n > 0) {
+            Some(page) => chunk_of(page, Slot::default).map(|_| ()).ok_or(NoMemory),
+            None => Ok(()),
+        }
+    }
+
+    /// The caller has reserved one more count, and the memory for the length.
     pub(super) fn add(&self, hashes: &NameHashes, n: usize, counts: &mut Counts) {
         if n == 0 {
             return self.root.store(1, Relaxed);
@@ -91,15 +113,21 @@ impl Lengths {
     }
 
     fn set(&self, slot: usize, n: usize, has: bool) {
-        let (word, bit) = (&self.slots[slot][(n - 1) / 64], 1u64 << ((n - 1) % 64));
+        let Some(words) = self.slot(slot) else { return };
+        let (word, bit) = (&words[(n - 1) / 64], 1u64 << ((n - 1) % 64));
         // Load and store suffice, because writers exclude each other.
         let bits = word.load(Relaxed);
         word.store(if has { bits | bit } else { bits & !bit }, Relaxed);
     }
 
+    #[inline]
+    fn slot(&self, slot: usize) -> Option<&Slot> {
+        self.pages.get(slot / PAGE)?.get().map(|page| &page[slot % PAGE])
+    }
+
     /// Uses the high bits, because the index of buckets uses the low ones.
     fn slot_of(&self, hashes: &NameHashes) -> usize {
-        (hashes.hash(1) >> 32) as usize & (self.slots.len() - 1)
+        (hashes.hash(1) >> 32) as usize & self.mask
     }
 }
 

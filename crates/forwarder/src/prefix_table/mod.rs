@@ -307,6 +307,7 @@ impl PrefixTable {
     ) -> Result<Id, NoBlock> {
         let Writer { free_entries, free_more, counts } = writer;
         counts.reserve().map_err(|_| NoBlock::NoMemory)?;
+        self.lengths.reserve(key.hashes, n).map_err(|_| NoBlock::NoMemory)?;
         let (id, entry) = self.entries.take(free_entries)?;
         let _writing = self.version.write();
         if let Err(none) = entry::write(entry, key.prefix(n), pair, &self.more, free_more) {

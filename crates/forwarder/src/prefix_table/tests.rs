@@ -200,6 +200,29 @@ fn lookup_probes_do_not_grow_with_routes() {
     assert!((2.0..2.2).contains(&many.0) && (1.0..1.1).contains(&many.1), "{costs:?}");
 }
 
+/// A lookup in a part of the array of lengths that has no memory finds nothing.
+#[test]
+fn lengths_are_allocated_with_the_first_entry() {
+    let (hasher, table) = (NameHasher::fixed(), PrefixTable::new(1 << 20).unwrap());
+    let name = |i: u64| Name::new().join_segment(i);
+    let lengths = |i| with_key(&hasher, name(i).as_name(), |key| table.lengths.of(key.hashes).count());
+    assert_eq!((0..200).map(lengths).sum::<usize>(), 0);
+    let control = Control::new(Writer::default());
+    for i in 0..200 {
+        let writer = &mut *control.lock();
+        with_key(&hasher, name(i).as_name(), |key| table.insert(writer, key, 1, (i, 0))).unwrap();
+        assert!((0..=i).all(|i| lengths(i) == 1), "{i}");
+    }
+    for i in 0..200 {
+        with_key(&hasher, name(i).as_name(), |key| {
+            let writer = &mut *control.lock();
+            let id = table.find(writer, key, 1).unwrap();
+            table.remove(writer, key, 1, id);
+        });
+    }
+    assert_eq!((0..200).map(lengths).sum::<usize>(), 0);
+}
+
 #[test]
 fn unrelated_prefix_lengths_are_not_probed() {
     let (hasher, control) = (NameHasher::fixed(), Control::new(Writer::default()));

@@ -5,10 +5,10 @@ use namely_forwarder::{BindingLimits, FibLimits, RibLimits};
 use super::*;
 
 /// Octets that a router of the simulator takes with its faces and routes.
-const SIMULATED_MAX: i64 = 80_000;
+const SIMULATED_MAX: i64 = 64 << 10;
 
 /// Octets that the tables of a daemon take with the default limits.
-const DAEMON_MAX: i64 = 2 << 20;
+const DAEMON_MAX: i64 = 512 << 10;
 
 /// The limits of the simulator's routers: `RouterSpec::config` of `crates/sim`, by default.
 fn simulated() -> Config {
