@@ -5,13 +5,15 @@
 //! share. Its lock is taken before that of any table.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use lock_api::RawMutex;
-use namely_wire::{NameRef, PACKET_OCTETS_MAX};
+use namely_wire::NameRef;
 
 use crate::error::ConfigError;
 use crate::hash::{NameHasher, NameHashes};
 use crate::lock_order::{NameGuard, NameLock};
+use crate::ordered::NoMemory;
 use crate::pool::boxed;
 use crate::prefix_table::{Key, NameOctets};
 
@@ -24,15 +26,24 @@ pub(crate) struct NameKeys<R> {
 /// Work memory for one name.
 pub(crate) struct Work {
     hashes: Box<[NameHashes]>,
-    /// The octets of a name that is read from a table.
-    pub(crate) octets: Box<NameOctets>,
+    /// The octets of a name that is read from a table: as many as the longest name has that was
+    /// entered into one.
+    pub(crate) octets: Vec<u8>,
 }
 
 impl Work {
     pub(crate) fn new() -> Result<Self, ConfigError> {
-        let octets = boxed(PACKET_OCTETS_MAX, || 0)?.try_into().map_err(|_| ConfigError::OutOfMemory)?;
         // On the heap, because over a kilobyte of hashes is too much for a small stack.
-        Ok(Work { hashes: boxed(1, NameHashes::new)?, octets })
+        Ok(Work { hashes: boxed(1, NameHashes::new)?, octets: Vec::new() })
+    }
+
+    /// Makes sure that a name of `octets` octets can be read from a table.
+    pub(crate) fn make_room(&mut self, octets: usize) -> Result<(), NoMemory> {
+        if octets > self.octets.len() {
+            self.octets.try_reserve(octets - self.octets.len()).map_err(|_| NoMemory)?;
+            self.octets.resize(octets, 0);
+        }
+        Ok(())
     }
 
     /// Memory for the hashes of a name.
@@ -42,7 +53,7 @@ impl Work {
 
     /// Both parts at once.
     pub(crate) fn parts(&mut self) -> (&mut NameHashes, &mut NameOctets) {
-        (&mut self.hashes[0], &mut self.octets)
+        (&mut self.hashes[0], &mut self.octets[..])
     }
 }
 
@@ -55,6 +66,22 @@ impl<R: RawMutex> NameKeys<R> {
     /// the lock of the work memory of all control calls is held.
     pub(crate) fn with<T>(&self, name: NameRef<'_>, with: impl FnOnce(Key<'_>) -> T) -> T {
         with(Key::filled(&self.hasher, name, self.work.lock().hashes()))
+    }
+
+    /// As `with`, for a name that enters a table, from which it is read later.
+    pub(crate) fn with_entering<T>(
+        &self,
+        name: NameRef<'_>,
+        with: impl FnOnce(Key<'_>) -> T,
+    ) -> Result<T, NoMemory> {
+        let mut work = self.work.lock();
+        work.make_room(name.as_bytes().len())?;
+        Ok(with(Key::filled(&self.hasher, name, work.hashes())))
+    }
+
+    /// Allocates the memory to read names of `octets` octets from a table.
+    pub(crate) fn make_room(&self, octets: usize) -> Result<(), ConfigError> {
+        self.work.lock().make_room(octets).map_err(|_| ConfigError::OutOfMemory)
     }
 
     /// The work memory, for a walk or for the names of a forwarding hint.

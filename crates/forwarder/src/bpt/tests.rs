@@ -57,6 +57,7 @@ impl Bench {
     /// Releases a face: its names are unbound three at a time.
     fn remove_face(&self, slot: u32) {
         let mut work = Work::new().unwrap();
+        work.make_room(PACKET_OCTETS_MAX).unwrap();
         while self.bpt.remove_face(&self.hasher, &mut work, face(slot), 3) > 0 {}
     }
 

@@ -43,11 +43,12 @@ impl<B: PacketBuf, R: RawMutex> BindingControl<'_, B, R> {
     }
 
     pub(crate) fn enter_binding(&self, prefix: NameRef<'_>, key: FaceKey) -> Result<Bound, BindError> {
-        let bound = self.names.with(prefix, |name| {
+        let bound = self.names.with_entering(prefix, |name| {
             self.bpt.bind(name, key, self.pit.owner_of(key))?;
             let routed = self.fib.leads_to(name, FaceKey::LOCAL).is_some();
             Ok::<_, BindError>(if routed { Bound::Routed } else { Bound::NotRouted })
-        })?;
+        });
+        let bound = bound.unwrap_or(Err(BindError::NoMemory))?;
         // As for next hops: if the face was released meanwhile, the removal of its bindings may
         // have run before this one was added.
         if !self.faces.was_released(key) {
@@ -124,6 +125,7 @@ impl<B: PacketBuf, R: RawMutex> BindingControl<'_, B, R> {
     ///
     /// [`ConfigError::OutOfMemory`].
     pub fn make_room(&self, names: usize, octets: usize) -> Result<(), ConfigError> {
+        self.names.make_room(octets)?;
         self.bpt.make_room(names, octets)
     }
 }

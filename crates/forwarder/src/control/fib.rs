@@ -56,13 +56,14 @@ impl<R: RawMutex> FibControl<'_, R> {
     /// Adds a next hop to the FIB, or changes its cost, and notifies the strategy with memory of
     /// the prefix.
     pub(crate) fn add(&self, name: NameRef<'_>, face: FaceKey, cost: u64) -> Result<(), FibError> {
-        self.names.with(name, |prefix| {
+        let added = self.names.with_entering(name, |prefix| {
             // The strategy is notified after the FIB has changed, while the name's work memory is
             // still locked: so changes of one prefix reach both in the same order.
             self.fib.add(prefix, face, cost)?;
             self.memory.fib_changed(prefix.hashes.whole(), FibChange::Added(face));
-            Ok(())
-        })
+            Ok::<_, FibError>(())
+        });
+        added.unwrap_or(Err(FibError::NoMemory))
     }
 
     /// Removes a next hop from the FIB, and notifies the strategy; returns true if it was there.
@@ -131,6 +132,7 @@ impl<R: RawMutex> FibControl<'_, R> {
     ///
     /// [`ConfigError::OutOfMemory`].
     pub fn make_room(&self, names: usize, octets: usize) -> Result<(), ConfigError> {
+        self.names.make_room(octets)?;
         self.fib.make_room(names, octets)
     }
 }

@@ -29,7 +29,8 @@ impl<R: RawMutex> StrategyControl<'_, R> {
     pub fn set(&self, prefix: NameRef<'_>, strategy: NameRef<'_>) -> Result<ChosenStrategy, StrategyError> {
         // Parsed before the work memory is locked, because all control calls share that lock.
         let named = ConfiguredStrategy::from_name(strategy)?;
-        self.names.with(prefix, |key| self.strategies.set(key, named))?;
+        let set = self.names.with_entering(prefix, |key| self.strategies.set(key, named));
+        set.unwrap_or(Err(StrategyError::NoMemory))?;
         Ok(ChosenStrategy(named))
     }
 
@@ -75,6 +76,7 @@ impl<R: RawMutex> StrategyControl<'_, R> {
     ///
     /// [`ConfigError::OutOfMemory`].
     pub fn make_room(&self, names: usize, octets: usize) -> Result<(), ConfigError> {
+        self.names.make_room(octets)?;
         self.strategies.make_room(names, octets)
     }
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::hash::NameHasher;
 use crate::prefix_table::with_key;
-use namely_wire::Name;
+use namely_wire::{Name, PACKET_OCTETS_MAX};
 
 fn face(slot: u32) -> FaceKey {
     FaceKey { slot, generation: 0 }
@@ -52,7 +52,9 @@ impl Bench {
     }
 
     fn remove_face(&self, slot: u32, count: usize) -> bool {
-        self.fib.remove_face(&self.hasher, &mut Work::new().unwrap(), face(slot), count, |_| {})
+        let mut work = Work::new().unwrap();
+        work.make_room(PACKET_OCTETS_MAX).unwrap();
+        self.fib.remove_face(&self.hasher, &mut work, face(slot), count, |_| {})
     }
 }
 

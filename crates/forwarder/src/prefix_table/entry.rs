@@ -92,7 +92,7 @@ fn has_rest(mut id: Id, name: &[u8], more: &Blocks) -> bool {
     true
 }
 
-/// Copies the name of the entry in `block` to `octets`, which have room for any name. Returns its
+/// Copies the name of the entry in `block` to `octets`, which have room for it. Returns its
 /// length, or `None` if the block is vacant.
 pub(super) fn copy_name(block: &Block, more: &Blocks, octets: &mut [u8]) -> Option<usize> {
     let len = length(block);

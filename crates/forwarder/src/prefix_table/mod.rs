@@ -27,9 +27,9 @@ use crate::sync::plain::{AtomicUsize, Ordering::Relaxed};
 use alloc::vec::Vec;
 
 use lock_api::{Mutex, RawMutex};
+use namely_wire::NameRef;
 #[cfg(test)]
-use namely_wire::Name;
-use namely_wire::{NameRef, PACKET_OCTETS_MAX};
+use namely_wire::{Name, PACKET_OCTETS_MAX};
 
 use crate::error::ConfigError;
 use crate::hash::{NameHasher, NameHashes};
@@ -94,8 +94,8 @@ pub(crate) struct Writer {
     counts: Counts,
 }
 
-/// A buffer for a name that is read from a table.
-pub(crate) type NameOctets = [u8; PACKET_OCTETS_MAX];
+/// A buffer for a name that is read from a table. It is as long as the longest name in the table.
+pub(crate) type NameOctets = [u8];
 
 /// The cost of a lookup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! The memory of a forwarder before its first packet.
 
-use namely_forwarder::{BindingLimits, FibLimits, RibLimits};
+use namely_forwarder::{BindingLimits, FibError, FibLimits, RibLimits};
 
 use super::*;
 
 /// Octets that a router of the simulator takes with its faces and routes.
-const SIMULATED_MAX: i64 = 64 << 10;
+const SIMULATED_MAX: i64 = 48 << 10;
 
 /// Octets that the tables of a daemon take with the default limits.
 const DAEMON_MAX: i64 = 512 << 10;
@@ -85,6 +85,28 @@ fn measured(what: &str, config: &Config) -> i64 {
 fn a_simulated_router_at_rest_is_small() {
     let taken = measured("a simulated router", &simulated());
     assert!(taken <= SIMULATED_MAX, "{taken} octets");
+}
+
+/// The buffer for names has room for every name that was entered, also if there was no memory for
+/// one of them.
+#[test]
+fn names_of_any_length_are_listed_and_removed() {
+    let fw = Fw::new(simulated(), 1).unwrap();
+    let face = fw.face_register(FaceProperties::application()).unwrap();
+    let name = |octets: usize| Name::new().join_generic(vec![7; octets]);
+    for octets in [3, 100, 50, 4000, 8000] {
+        fw.fib().add_nexthop(name(octets).as_name(), face, 1).unwrap();
+        fw.bindings().bind(face, name(octets).join_segment(1).as_name()).unwrap();
+        let refused = with_allocations(0, || fw.fib().add_nexthop(name(8500).as_name(), face, 1));
+        assert_eq!(refused, Err(FibError::NoMemory));
+    }
+    let listed: Vec<usize> =
+        fw.fib().snapshot().iter().map(|entry| entry.prefix.as_name().as_bytes().len()).collect();
+    assert_eq!((listed.len(), fw.bindings().snapshot().len()), (5, 5));
+    assert!(listed.iter().any(|octets| *octets > 8000));
+    fw.face_release(face).unwrap();
+    fw.expire(1, &mut Sink::default());
+    assert_eq!((fw.table_sizes().fib, fw.table_sizes().bindings), (0, 0));
 }
 
 #[test]
