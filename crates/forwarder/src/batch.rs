@@ -31,8 +31,8 @@ pub struct Batch<B> {
     pub(crate) packets: Vec<(FaceId, Received<B>)>,
     packets_max: usize,
     // Reused for each group of packets, because initializing a new array would write more memory
-    // than a packet occupies.
-    pub(crate) hashes: Box<[NameHashes]>,
+    // than a packet occupies. At least one, and at most as many as a batch had packets.
+    pub(crate) hashes: Vec<NameHashes>,
     pub(crate) work: HeapPart<BatchScratch<B>>,
 }
 
@@ -57,11 +57,11 @@ impl<B> Batch<B> {
     /// - Tests: `a_full_batch_returns_the_packet`
     pub const PACKETS_MAX: usize = 64;
 
-    /// An empty batch with capacity for `PACKETS_MAX` packets. Aborts the process if the allocation
-    /// fails: see [`Batch::with_room`].
+    /// An empty batch with capacity for `PACKETS_MAX` packets. Its work memory grows with its
+    /// packets. Aborts the process if the allocation fails: see [`Batch::with_room`].
     pub fn new() -> Self {
         let layout = Layout::new::<[(FaceId, Received<B>); 64]>();
-        Batch::with_room(Self::PACKETS_MAX).unwrap_or_else(|_| handle_alloc_error(layout))
+        Batch::with(Self::PACKETS_MAX, 1).unwrap_or_else(|_| handle_alloc_error(layout))
     }
 
     /// An empty batch with capacity for `packets_max` packets. It allocates nothing afterwards.
@@ -70,9 +70,13 @@ impl<B> Batch<B> {
     ///
     /// [`ConfigError::OutOfMemory`].
     pub fn with_room(packets_max: usize) -> Result<Self, ConfigError> {
+        Batch::with(packets_max, AHEAD)
+    }
+
+    fn with(packets_max: usize, ahead: usize) -> Result<Self, ConfigError> {
         let mut packets = Vec::new();
         packets.try_reserve_exact(packets_max).map_err(|_| ConfigError::OutOfMemory)?;
-        let hashes = boxed(AHEAD, NameHashes::new)?;
+        let hashes = boxed(ahead, NameHashes::new)?.into_vec();
         let hint = RefCell::new(boxed(1, NameHashes::new)?);
         let work = || Ok(BatchScratch { reserve: Reserve::new(0), hint, satisfied: Satisfied::new() });
         Ok(Batch { packets, packets_max, hashes, work: HeapPart::new(work)? })
@@ -90,6 +94,24 @@ impl<B> Batch<B> {
         }
         self.packets.push((face, received));
         Ok(())
+    }
+
+    /// Allocates the hashes for the waiting packets, at most for those that are prefetched together.
+    /// Without memory, fewer packets are prefetched together.
+    #[inline]
+    pub(crate) fn make_hashes(&mut self) {
+        if self.hashes.len() < self.packets.len().min(AHEAD) {
+            self.add_hashes();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add_hashes(&mut self) {
+        let more = self.packets.len().min(AHEAD) - self.hashes.len();
+        if self.hashes.try_reserve(more).is_ok() {
+            self.hashes.resize_with(self.hashes.len() + more, NameHashes::new);
+        }
     }
 
     /// The work memory for one packet outside the batch, while the batch is empty.
@@ -123,5 +145,25 @@ impl<B: fmt::Debug> fmt::Debug for Batch<B> {
 impl<B> Default for Batch<B> {
     fn default() -> Self {
         Batch::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_memory_grows_with_the_packets() {
+        let mut batch = Batch::<[u8; 1]>::new();
+        let mut sizes = Vec::new();
+        for len in 1..=Batch::<[u8; 1]>::PACKETS_MAX {
+            batch.push(FaceId::FIRST, Received::bare([0])).unwrap();
+            batch.make_hashes();
+            assert_eq!(batch.hashes.len(), len.min(AHEAD));
+            sizes.push(batch.hashes.capacity());
+        }
+        sizes.dedup();
+        assert!(sizes.len() <= 6, "{sizes:?}");
+        assert_eq!(Batch::<[u8; 1]>::with_room(2).unwrap().hashes.len(), AHEAD);
     }
 }

@@ -87,6 +87,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Processes all packets of `batch`, in their order, and leaves it empty. The result is that of
     /// [`Forwarder::receive`] for each packet, in less time.
     pub fn receive_batch(&self, batch: &mut Batch<B>, now_ns: u64, out: &mut impl Output<B>) {
+        batch.make_hashes();
         let Batch { packets, hashes, work, .. } = batch;
         let BatchScratch { reserve, hint, satisfied } = &mut **work;
         let (reserve, hint) = (&*reserve, &*hint);
