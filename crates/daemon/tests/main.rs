@@ -15,6 +15,7 @@ mod datasets;
 mod disk;
 mod fake;
 mod late_devices;
+mod idle_memory;
 mod learning;
 mod lifecycle;
 mod metrics;

@@ -82,6 +82,8 @@ impl ControlThread {
     pub(crate) fn run(mut self) {
         self.neighbours.configure(&self.config, self.home.control(), now().ns);
         self.grow();
+        // The start has freed much: the arguments, the configuration, the checks of both.
+        self.leftovers.note(now().ns);
         loop {
             let sleep = self.sleep();
             let next = self.inbox.next(sleep);
