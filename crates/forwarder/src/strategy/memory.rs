@@ -5,7 +5,8 @@
 //! **Bounds.** At most `strategy_prefixes_max` records, and in each at most `strategy_faces_max`
 //! faces; both are allocated when a prefix or face is first used, not for each packet. A lack of
 //! room is counted (`strategy_memory_full`), and the strategy then forwards as without memory. A
-//! record that no Interest has used for [`LIFETIME_NS`] is removed.
+//! record that no Interest has used for [`LIFETIME_NS`] is removed. A new record allocates its
+//! faces and at most a page of records and one of timers; the first one also the chains.
 //!
 //! **Names are not stored.** A record is found by the keyed 64-bit hash of its prefix, and peers
 //! cannot make hashes collide. Two prefixes with one hash would share their measurements: a worse
@@ -33,6 +34,7 @@ use crate::error::ConfigError;
 use crate::face_id::FaceKey;
 use crate::hash::mix;
 use crate::limits::{STRATEGY_PREFIXES_MAX, StrategyLimits, THREADS_MAX, parts_of};
+use crate::ordered::Pieces;
 use crate::pool::boxed;
 use crate::slab::{Id, NONE};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -68,7 +70,7 @@ struct Table {
     /// The first record of each chain, by the upper half of the key. Allocated with the first
     /// record.
     heads: Box<[Id]>,
-    records: Vec<Record>,
+    records: Pieces<Record>,
     free: Vec<Id>,
     wheel: Wheel,
 }
@@ -301,11 +303,11 @@ impl Table {
         let id = match self.free.pop() {
             Some(id) => id,
             None if self.records.len() + 1 < STRATEGY_PREFIXES_MAX => {
-                self.records.try_reserve(1).ok()?;
+                self.records.reserve(self.records.len() + 1).ok()?;
                 // Reserved here, so that freeing a record needs no memory.
                 self.free.try_reserve(self.records.len() + 1).ok()?;
                 self.wheel.make_room(self.records.len() as Id + 1).ok()?;
-                self.records.push(Record {
+                let pushed = self.records.push(Record {
                     key: 0,
                     next: NONE,
                     generation: 0,
@@ -314,6 +316,7 @@ impl Table {
                     idle_at_ns: 0,
                     timer_tick: 0,
                 });
+                pushed.ok()?;
                 self.records.len() as Id
             }
             None => return None,
