@@ -110,7 +110,8 @@ impl<B> Batch<B> {
     fn add_hashes(&mut self) {
         let more = self.packets.len().min(AHEAD) - self.hashes.len();
         if self.hashes.try_reserve(more).is_ok() {
-            self.hashes.resize_with(self.hashes.len() + more, NameHashes::new);
+            // Made in place: a large frame on a small stack would hold them otherwise.
+            self.hashes.extend(core::iter::repeat_with(NameHashes::new).take(more));
         }
     }
 

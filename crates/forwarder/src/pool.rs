@@ -91,26 +91,40 @@ impl<T, const N: usize> Pool<T, N> {
 
     /// A slot. `make` fills its page or chunk if it does not exist; `None` beyond the pool's end or
     /// if there is no memory.
-    pub(crate) fn get_or_make(&self, i: usize, make: impl FnMut() -> T) -> Option<&T> {
+    #[inline]
+    pub(crate) fn get_or_make(&self, i: usize, make: impl Fn() -> T + Copy) -> Option<&T> {
+        match self.get(i) {
+            None => self.make(i, make),
+            known => known,
+        }
+    }
+
+    /// Makes the page or chunk of a slot.
+    #[cold]
+    #[inline(never)]
+    fn make(&self, i: usize, make: impl Fn() -> T) -> Option<&T> {
+        if i >= self.end() {
+            return None;
+        }
+        let items = boxed(self.chunk_len(i), make).ok()?;
         if i < self.paged {
-            return chunk_of(self.pages.get(i / N)?, make).map(|page| &page[i % N]);
+            set(self.pages.get(i / N)?, items);
+        } else if i < self.small {
+            set(self.chunks.get((i - self.paged) / CHUNK)?, items);
+        } else {
+            set(self.large.get((i - self.small) / LARGE)?, items);
         }
-        if i < self.small {
-            let i = i - self.paged;
-            return chunk_of(self.chunks.get(i / CHUNK)?, make).map(|chunk| &chunk[i % CHUNK]);
-        }
-        let i = i - self.small;
-        chunk_of(self.large.get(i / LARGE)?, make).map(|chunk| &chunk[i % LARGE])
+        self.get(i)
     }
 }
 
 /// Memory that is allocated before a packet needs it: see [`crate::Forwarder::prepare`].
 impl<T, const N: usize> Pool<T, N> {
     /// Makes the first `slots` slots, or all if there are fewer.
-    pub(crate) fn fill(&self, slots: usize, mut make: impl FnMut() -> T) -> Result<(), ConfigError> {
+    pub(crate) fn fill(&self, slots: usize, make: impl Fn() -> T + Copy) -> Result<(), ConfigError> {
         let mut i = 0;
         while i < slots.min(self.end()) {
-            self.get_or_make(i, &mut make).ok_or(ConfigError::OutOfMemory)?;
+            self.get_or_make(i, make).ok_or(ConfigError::OutOfMemory)?;
             i += self.chunk_len(i);
         }
         Ok(())
@@ -118,7 +132,7 @@ impl<T, const N: usize> Pool<T, N> {
 
     /// Makes the next chunk once more than half of the chunk in use, or of the pages, is used.
     /// Returns true if a chunk was made.
-    pub(crate) fn fill_ahead(&self, used: usize, make: impl FnMut() -> T) -> Result<bool, ConfigError> {
+    pub(crate) fn fill_ahead(&self, used: usize, make: impl Fn() -> T + Copy) -> Result<bool, ConfigError> {
         self.ahead(used).map_or(Ok(false), |ahead| self.fill_at(ahead, make))
     }
 
@@ -137,7 +151,7 @@ impl<T, const N: usize> Pool<T, N> {
 
     /// For a pool whose slots are used in any order: makes one missing large chunk, if the pool has
     /// any. Returns true if one was made.
-    pub(crate) fn fill_missing(&self, make: impl FnMut() -> T) -> Result<bool, ConfigError> {
+    pub(crate) fn fill_missing(&self, make: impl Fn() -> T + Copy) -> Result<bool, ConfigError> {
         // A table that no packet has used stays without memory.
         if !self.large.iter().any(|chunk| chunk.get().is_some()) {
             return Ok(false);
@@ -151,12 +165,12 @@ impl<T, const N: usize> Pool<T, N> {
         &self,
         from: usize,
         count: usize,
-        mut make: impl FnMut() -> T,
+        make: impl Fn() -> T + Copy,
     ) -> Result<(), ConfigError> {
         let until = from.saturating_add(count);
         let mut i = from;
         while i < until {
-            self.fill_at(i, &mut make)?;
+            self.fill_at(i, make)?;
             // The last slot is visited in any case: the range may begin within one chunk and end in
             // another.
             i += if until - i == 1 { 1 } else { self.chunk_len(i).min(until - 1 - i) };
@@ -164,7 +178,7 @@ impl<T, const N: usize> Pool<T, N> {
         Ok(())
     }
 
-    fn fill_at(&self, i: usize, make: impl FnMut() -> T) -> Result<bool, ConfigError> {
+    fn fill_at(&self, i: usize, make: impl Fn() -> T + Copy) -> Result<bool, ConfigError> {
         if i >= self.end() || self.get(i).is_some() {
             return Ok(false);
         }
@@ -193,15 +207,14 @@ impl<T, const N: usize> Pool<T, N> {
     }
 }
 
-/// The items of `cell`, which `make` fills if it is empty; `None` if there is no memory.
-pub(crate) fn chunk_of<T, const N: usize>(
-    cell: &OnceBox<[T; N]>,
-    make: impl FnMut() -> T,
-) -> Option<&[T; N]> {
-    let made = || Box::<[T; N]>::try_from(boxed(N, make).map_err(|_| ())?).map_err(|_| ());
-    // Without a lock: of two threads that make the same chunk, one wins and the other drops its
-    // own.
-    cell.get_or_try_init(made).ok()
+/// Publishes the slots of a page or chunk. Without a lock: of two threads that make the same one, one
+/// wins and the other drops its own.
+fn set<T, const N: usize>(cell: &OnceBox<[T; N]>, items: Box<[T]>) {
+    let items: Result<Box<[T; N]>, _> = items.try_into();
+    // As many as the page or chunk has, so this cannot fail.
+    if let Ok(items) = items {
+        let _ = cell.set(items);
+    }
 }
 
 /// `len` values of `make`, or [`ConfigError::OutOfMemory`].
@@ -247,6 +260,7 @@ impl<T> DerefMut for HeapPart<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::cell::Cell;
 
     #[test]
     fn a_place_exists_from_its_first_use() {
@@ -278,13 +292,13 @@ mod tests {
     fn one_slot_clears_one_page_or_chunk() {
         let pool = Pool::<u32, 4>::new(3 * LARGE).unwrap();
         let cleared = |i| {
-            let mut count = 0;
-            let made = pool.get_or_make(i, || {
-                count += 1;
+            let count = Cell::new(0);
+            let make = || {
+                count.set(count.get() + 1);
                 7
-            });
-            assert_eq!((made, pool.get(i)), (Some(&7), Some(&7)));
-            count
+            };
+            assert_eq!((pool.get_or_make(i, make), pool.get(i)), (Some(&7), Some(&7)));
+            count.get()
         };
         for (i, slots) in [(0, 4), (3, 0), (4, 4), (CHUNK - 1, 4), (CHUNK, CHUNK), (2 * CHUNK - 1, 0)] {
             assert_eq!(cleared(i), slots, "slot {i}");

@@ -13,7 +13,7 @@ use once_cell::race::OnceBox;
 use crate::error::ConfigError;
 use crate::hash::NameHashes;
 use crate::ordered::{NoMemory, Ordered};
-use crate::pool::{boxed, chunk_of};
+use crate::pool::boxed;
 use crate::prefetch::prefetch;
 
 const _: () = assert!(COMPONENTS_MAX <= 128, "two words have a bit for each length but 0");
@@ -78,10 +78,14 @@ impl Lengths {
 
     /// Allocates the memory for the length of an entry of `n` components, so that `add` cannot fail.
     pub(super) fn reserve(&self, hashes: &NameHashes, n: usize) -> Result<(), NoMemory> {
-        match self.pages.get(self.slot_of(hashes) / PAGE).filter(|_| n > 0) {
-            Some(page) => chunk_of(page, Slot::default).map(|_| ()).ok_or(NoMemory),
-            None => Ok(()),
+        let page = self.pages.get(self.slot_of(hashes) / PAGE);
+        if let Some(page) = page.filter(|page| n > 0 && page.get().is_none()) {
+            let slots = boxed(PAGE, Slot::default).map_err(|_| NoMemory)?;
+            // Cannot fail, because writers exclude each other.
+            let slots: Box<[Slot; PAGE]> = slots.try_into().map_err(|_| NoMemory)?;
+            let _ = page.set(slots);
         }
+        Ok(())
     }
 
     /// The caller has reserved one more count, and the memory for the length.
