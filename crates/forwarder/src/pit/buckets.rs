@@ -27,7 +27,7 @@ use crate::error::ConfigError;
 use crate::pool::{PAGE_OCTETS, boxed};
 use crate::prefetch::prefetch;
 use crate::slab::{Id, NONE};
-use crate::sync::{AtomicU32, Ordering};
+use crate::sync::{AtomicU32, Ordering, plain};
 
 /// Minimum and maximum number of buckets of the last stage. With more entries than the maximum,
 /// chains are longer and lookups slower, but still correct.
@@ -54,8 +54,8 @@ pub(super) struct Buckets<R> {
     count: u32,
     /// The bits of a hash that the first stage uses.
     first_bits: u32,
-    /// The stage in use. It only grows.
-    stage: AtomicU32,
+    /// The stage in use. It only grows. Plain, because there is one stage under `loom`.
+    stage: plain::AtomicU32,
 }
 
 /// A chain of entries.
@@ -133,7 +133,7 @@ impl<R: RawMutex> Buckets<R> {
             stages: [const { OnceBox::new() }; STAGES_MAX],
             count: more + 1,
             first_bits: bits - more * STAGE_BITS,
-            stage: AtomicU32::new(0),
+            stage: plain::AtomicU32::new(0),
         };
         buckets.make(0)?;
         Ok(buckets)
