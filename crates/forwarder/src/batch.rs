@@ -96,8 +96,8 @@ impl<B> Batch<B> {
         Ok(())
     }
 
-    /// Allocates the hashes for the waiting packets, at most for those that are prefetched together.
-    /// Without memory, fewer packets are prefetched together.
+    /// Allocates the hashes for the waiting packets, at most for those that are prefetched
+    /// together. Without memory, fewer packets are prefetched together.
     #[inline]
     pub(crate) fn make_hashes(&mut self) {
         if self.hashes.len() < self.packets.len().min(AHEAD) {

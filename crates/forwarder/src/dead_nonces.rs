@@ -5,9 +5,9 @@
 //! only refuse an Interest once; its sender then retries with another Nonce.
 //!
 //! The list is in parts, chosen by the key, each with a lock of its own. In a full part the newest
-//! Nonce replaces the oldest. Memory grows with the Nonces: a new one allocates at most two pages of
-//! 4 KiB and moves the Nonces of one chain. The cost of a lookup does not depend on the number of
-//! Nonces.
+//! Nonce replaces the oldest. Memory grows with the Nonces: a new one allocates at most two pages
+//! of 4 KiB and moves the Nonces of one chain. The cost of a lookup does not depend on the number
+//! of Nonces.
 
 use alloc::boxed::Box;
 

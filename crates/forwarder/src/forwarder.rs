@@ -1,9 +1,9 @@
 //! The forwarder: the calls that drive it, and access to each of its tables.
 //!
 //! [`Forwarder::grow`] allocates memory for future packets in a context that may wait. Tables grow
-//! by pages of at most 4 KiB and then by chunks, and a large chunk has some megabytes. A packet that
-//! needs a new page or chunk waits until it is zeroed. If only a few pages can be allocated at a
-//! time, as in an interrupt of a kernel, a chunk cannot be allocated at all.
+//! by pages of at most 4 KiB and then by chunks, and a large chunk has some megabytes. A packet
+//! that needs a new page or chunk waits until it is zeroed. If only a few pages can be allocated at
+//! a time, as in an interrupt of a kernel, a chunk cannot be allocated at all.
 
 use alloc::vec::Vec;
 
@@ -161,9 +161,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         tables.settle(reserve);
     }
 
-    /// Allocates all memory of the PIT, of the content store and of the dead-nonce list that packets
-    /// may need with the limits of [`crate::Config`]. Afterwards packets allocate memory for single entries, never a
-    /// chunk, unless the content store's limits or policy change.
+    /// Allocates all memory of the PIT, of the content store and of the dead-nonce list that
+    /// packets may need with the limits of [`crate::Config`]. Afterwards packets allocate memory
+    /// for single entries, never a chunk, unless the content store's limits or policy change.
     ///
     /// # Errors
     ///

@@ -13,7 +13,8 @@ pub(crate) const STRATEGY_PREFIXES_MAX: usize = 1 << 20;
 /// Maximum of [`StrategyLimits::faces_max`]: the faces of a record are searched linearly.
 pub(crate) const STRATEGY_FACES_MAX: usize = 256;
 
-/// Maximum of [`crate::Config::threads_max`]: the id of a strategy's record has 4 bits for its part.
+/// Maximum of [`crate::Config::threads_max`]: the id of a strategy's record has 4 bits for its
+/// part.
 pub(crate) const THREADS_MAX: usize = 16;
 
 /// The parts of a table for `threads_max` threads. A power of two, so that a mask selects a part.

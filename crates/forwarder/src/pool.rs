@@ -2,10 +2,10 @@
 //! and are then never moved or freed. A large limit costs nothing until it is used, and only the
 //! packet that needs new slots pays for an allocation.
 //!
-//! The first [`CHUNK`] slots are in pages of at most 4 KiB, so that a nearly empty table takes little
-//! memory. The next ones are in chunks, and all others in large chunks: with huge pages from the
-//! allocator, the processor has far fewer TLB misses, which with a million entries cost as much as
-//! the entries themselves.
+//! The first [`CHUNK`] slots are in pages of at most 4 KiB, so that a nearly empty table takes
+//! little memory. The next ones are in chunks, and all others in large chunks: with huge pages from
+//! the allocator, the processor has far fewer TLB misses, which with a million entries cost as much
+//! as the entries themselves.
 //!
 //! A packet waits until its page or its chunk is cleared: at most [`LARGE`] slots. An embedder that
 //! calls [`crate::Forwarder::grow`] has each chunk half a chunk ahead, so that packets clear pages
@@ -207,8 +207,8 @@ impl<T, const N: usize> Pool<T, N> {
     }
 }
 
-/// Publishes the slots of a page or chunk. Without a lock: of two threads that make the same one, one
-/// wins and the other drops its own.
+/// Publishes the slots of a page or chunk. Without a lock: of two threads that make the same one,
+/// one wins and the other drops its own.
 fn set<T, const N: usize>(cell: &OnceBox<[T; N]>, items: Box<[T]>) {
     let items: Result<Box<[T; N]>, _> = items.try_into();
     // As many as the page or chunk has, so this cannot fail.

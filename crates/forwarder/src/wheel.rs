@@ -1,12 +1,13 @@
 //! A timer wheel for the deadlines of table entries. The cost of setting, moving and removing a
 //! deadline does not depend on the number of entries. A removed entry leaves nothing behind.
 //!
-//! The wheel has three levels of 256 slots. A slot of the first level spans one tick (2^20 ns, about
-//! a millisecond), and a slot of each further level spans all slots of the level before. A deadline
-//! fires at the first tick that is not before it, so it is at most one tick late and never early.
+//! The wheel has three levels of 256 slots. A slot of the first level spans one tick (2^20 ns,
+//! about a millisecond), and a slot of each further level spans all slots of the level before. A
+//! deadline fires at the first tick that is not before it, so it is at most one tick late and never
+//! early.
 //!
-//! A wheel that never had a deadline takes no memory. The slots take 3 KiB, and timers are allocated
-//! in pages of 4 KiB: [`Wheel::make_room`] clears no more than both.
+//! A wheel that never had a deadline takes no memory. The slots take 3 KiB, and timers are
+//! allocated in pages of 4 KiB: [`Wheel::make_room`] clears no more than both.
 
 use alloc::vec::Vec;
 

@@ -1,22 +1,22 @@
-//! The buckets of the PIT. Their number grows with the entries, so that an unused table takes little
-//! memory.
+//! The buckets of the PIT. Their number grows with the entries, so that an unused table takes
+//! little memory.
 //!
-//! Buckets are in stages. Each stage has 16 times as many as the one before, and the last one has as
-//! many as the table has entries. A stage is begun when the table has more entries than the present
-//! stage has buckets. Its buckets are then *unsplit*: their entries are still in the bucket of the
-//! stage before that has the same lower bits of the hash. The first lookup in an unsplit bucket
-//! splits it: it moves the entries of one chain. So a packet moves at most one chain for each stage,
-//! and none pays for a rehash. The packet that begins a stage clears its buckets, 8 octets for each,
-//! unless [`crate::Forwarder::grow`] has allocated them before.
+//! Buckets are in stages. Each stage has 16 times as many as the one before, and the last one has
+//! as many as the table has entries. A stage is begun when the table has more entries than the
+//! present stage has buckets. Its buckets are then *unsplit*: their entries are still in the bucket
+//! of the stage before that has the same lower bits of the hash. The first lookup in an unsplit
+//! bucket splits it: it moves the entries of one chain. So a packet moves at most one chain for
+//! each stage, and none pays for a rehash. The packet that begins a stage clears its buckets, 8
+//! octets for each, unless [`crate::Forwarder::grow`] has allocated them before.
 //!
 //! # Locks
 //!
-//! A split holds the bucket of the earlier stage and then that of the later one, so two splits never
-//! wait for each other. All other work holds one bucket.
+//! A split holds the bucket of the earlier stage and then that of the later one, so two splits
+//! never wait for each other. All other work holds one bucket.
 //!
-//! A thread that has locked a bucket checks that no later stage has begun. A split takes entries out
-//! of the bucket under the same lock, and reads the later stage before. So if a split came first, the
-//! thread reads that stage, too, and looks again; otherwise the split waits for it.
+//! A thread that has locked a bucket checks that no later stage has begun. A split takes entries
+//! out of the bucket under the same lock, and reads the later stage before. So if a split came
+//! first, the thread reads that stage, too, and looks again; otherwise the split waits for it.
 
 use alloc::boxed::Box;
 
@@ -110,8 +110,8 @@ impl<R> PresentBuckets<'_, R> {
         bucket_in(self.0, hash).into_iter().for_each(prefetch);
     }
 
-    /// The first entry of the chain of a hash. If another thread changes the chain meanwhile, it may
-    /// be any entry, or none.
+    /// The first entry of the chain of a hash. If another thread changes the chain meanwhile, it
+    /// may be any entry, or none.
     #[inline]
     pub(super) fn first(&self, hash: u64) -> Id {
         bucket_in(self.0, hash).map_or(NONE, |bucket| bucket.head.load(Ordering::Relaxed))
@@ -185,7 +185,8 @@ impl<R: RawMutex> Buckets<R> {
         PresentBuckets(self.of(self.stage.load(Ordering::Acquire)))
     }
 
-    /// Locks the bucket of a hash, which then has all entries of this hash. `node` returns an entry.
+    /// Locks the bucket of a hash, which then has all entries of this hash. `node` returns an
+    /// entry.
     #[inline]
     pub(super) fn lock<'a>(&'a self, hash: u64, node: impl Fn(Id) -> Option<Node<'a>>) -> Chain<'a, R> {
         let stage = self.stage.load(Ordering::Acquire);

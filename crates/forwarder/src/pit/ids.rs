@@ -107,8 +107,9 @@ impl<R: RawMutex> Ids<R> {
         self.fresh.load(Ordering::Acquire)
     }
 
-    /// Takes an id from `reserve`, or refills it from a stripe; `None` if all ids are in use. `link`
-    /// returns an id's link; `make_run` allocates the memory of the run that begins with an id.
+    /// Takes an id from `reserve`, or refills it from a stripe; `None` if all ids are in use.
+    /// `link` returns an id's link; `make_run` allocates the memory of the run that begins with an
+    /// id.
     #[inline]
     pub(super) fn take<'a>(
         &self,

@@ -535,8 +535,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         self.slots.get((id as usize).wrapping_sub(1))
     }
 
-    /// Allocates the slots and timers of the run of ids that begins with `id`, and begins a stage of
-    /// buckets if it needs one.
+    /// Allocates the slots and timers of the run of ids that begins with `id`, and begins a stage
+    /// of buckets if it needs one.
     #[cold]
     fn make_run(&self, id: Id) -> Option<()> {
         self.slots.get_or_make((id as usize).wrapping_sub(1), Slot::new)?;

@@ -76,7 +76,8 @@ impl Lengths {
         }
     }
 
-    /// Allocates the memory for the length of an entry of `n` components, so that `add` cannot fail.
+    /// Allocates the memory for the length of an entry of `n` components, so that `add` cannot
+    /// fail.
     pub(super) fn reserve(&self, hashes: &NameHashes, n: usize) -> Result<(), NoMemory> {
         let page = self.pages.get(self.slot_of(hashes) / PAGE);
         if let Some(page) = page.filter(|page| n > 0 && page.get().is_none()) {
