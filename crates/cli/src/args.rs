@@ -196,9 +196,19 @@ mod tests {
 
     #[test]
     fn only_omitted_commands_are_reported_as_omitted() {
-        for word in
-            ["completions", "dashboard", "dissect", "man", "model", "mount", "proxy", "testbed", "top", "demo", "x"]
-        {
+        for word in [
+            "completions",
+            "dashboard",
+            "dissect",
+            "man",
+            "model",
+            "mount",
+            "proxy",
+            "testbed",
+            "top",
+            "demo",
+            "x",
+        ] {
             let there = Cli::command().find_subcommand(word).is_some();
             assert_eq!(left_out(word).is_some(), !there && word != "x", "{word}");
         }

@@ -46,9 +46,9 @@ impl MountError {
             MountError::System { error, .. } if error.kind() == io::ErrorKind::NotFound => {
                 Some("/dev/fuse or the program fusermount3 is missing: install the package fuse3")
             }
-            MountError::System { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => Some(
-                "install the package fuse3; --allow-other needs `user_allow_other` in /etc/fuse.conf",
-            ),
+            MountError::System { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => {
+                Some("install the package fuse3; --allow-other needs `user_allow_other` in /etc/fuse.conf")
+            }
             MountError::System { .. } => None,
         }
     }

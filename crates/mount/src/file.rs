@@ -123,10 +123,10 @@ impl OpenFile {
 
     /// Fails if the file ends before its stated size: the kernel would fill the rest with zeros.
     fn range(&self, offset: u64, octets: usize) -> Result<Vec<u8>, ReadFailure> {
-        let content = self.object.read_range(offset, octets).map_err(|error| ReadFailure {
-            errno: errno(&error),
-            reason: error.to_string(),
-        })?;
+        let content = self
+            .object
+            .read_range(offset, octets)
+            .map_err(|error| ReadFailure { errno: errno(&error), reason: error.to_string() })?;
         if content.len() < octets {
             return Err(ReadFailure::truncated());
         }

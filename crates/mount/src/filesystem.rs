@@ -357,9 +357,10 @@ impl fuser::Filesystem for Filesystem {
         }
         // The root is looked up here, because the kernel refers to it without a request.
         let shared = &self.shared;
-        let found = shared.consumer.stat(&shared.root).map_err(|error| {
-            io::Error::from_raw_os_error(error.errno())
-        })?;
+        let found = shared
+            .consumer
+            .stat(&shared.root)
+            .map_err(|error| io::Error::from_raw_os_error(error.errno()))?;
         let root = shared.inodes().refer(&shared.root, found, Instant::now());
         root.map(drop).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))
     }
@@ -441,14 +442,7 @@ impl fuser::Filesystem for Filesystem {
         });
     }
 
-    fn readdir(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        handle: FileHandle,
-        offset: u64,
-        mut reply: ReplyDirectory,
-    ) {
+    fn readdir(&self, _: &Request, _: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectory) {
         let Some(directory) = self.shared.directories.get(handle) else {
             return reply.error(Errno::EBADF);
         };

@@ -142,9 +142,7 @@ mod tests {
 
     fn refer(inodes: &mut Inodes, uri: &str, version: u64) -> Result<INodeNo, TableFull> {
         let versioned = format!("{uri}/v={version}");
-        inodes
-            .refer(&Arc::new(name(uri)), info(&versioned, false), Instant::now())
-            .map(|inode| inode.number)
+        inodes.refer(&Arc::new(name(uri)), info(&versioned, false), Instant::now()).map(|inode| inode.number)
     }
 
     #[test]
@@ -160,9 +158,8 @@ mod tests {
     fn a_directory_keeps_its_inode() {
         let mut inodes = Inodes::new(INODES_MAX);
         let directory = Arc::new(name("/d"));
-        let mut number = |version: &str| {
-            inodes.refer(&directory, info(version, true), Instant::now()).unwrap().number
-        };
+        let mut number =
+            |version: &str| inodes.refer(&directory, info(version, true), Instant::now()).unwrap().number;
         assert_eq!(number("/d/v=1"), number("/d/v=2"));
     }
 

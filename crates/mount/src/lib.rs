@@ -150,7 +150,6 @@ impl Mounted {
         if error.raw_os_error() != Some(Errno::BUSY.raw_os_error()) {
             return Err(MountError::System { path, error });
         }
-        unmount(&path, UnmountFlags::DETACH)
-            .map_err(|error| MountError::System { path, error: error.into() })
+        unmount(&path, UnmountFlags::DETACH).map_err(|error| MountError::System { path, error: error.into() })
     }
 }

@@ -48,10 +48,8 @@ impl MountArgs {
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let stop = crate::stop::flag()?;
         let consumer = consumer_of_all(ctx, &self.trust, &self.transfer)?;
-        let options = MountOptions {
-            attributes_valid: Duration::from_secs(self.valid),
-            allow_other: self.allow_other,
-        };
+        let options =
+            MountOptions { attributes_valid: Duration::from_secs(self.valid), allow_other: self.allow_other };
         let mounted = mount(consumer, &self.name, &self.directory, &options).map_err(mount_failure)?;
         let directory = mounted.directory().display().to_string();
         ctx.out.remark(format!("mounted {} at {directory}, read-only; Ctrl-C unmounts", self.name));
