@@ -91,11 +91,10 @@ fn path_of(config: &Config) -> Option<PathBuf> {
     if let Some(folder) = std::env::var_os("STATE_DIRECTORY") {
         return Some(PathBuf::from(folder).join("commands"));
     }
-    let sockets = config.faces.listen.iter().filter_map(|uri| match uri {
+    config.faces.listeners().iter().find_map(|uri| match uri {
         FaceUri::Unix(path) => Some(format!("{path}.commands").into()),
         _ => None,
-    });
-    sockets.into_iter().next()
+    })
 }
 
 #[derive(Debug)]

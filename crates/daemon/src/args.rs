@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use namely_wire::FaceUri;
 
 use crate::config::{
-    Admission, Config, ConfigError, StaticRoute, check_budget, default_files, local_listeners, values,
+    Admission, Config, ConfigError, StaticRoute, check_budget, default_files, has_json_log, values,
 };
 use crate::log::LogFormat;
 
@@ -14,12 +14,14 @@ const EXAMPLES: &str = "\
 Examples:
   namelyd
       serve this machine: the user's Unix socket, TCP and UDP on 127.0.0.1:6363
-  namelyd --listen unix:///tmp/a.sock --listen udp://0.0.0.0:6363 --route /=udp://192.0.2.1
+  namelyd --listen-also udp://0.0.0.0:6363 --route /=udp://192.0.2.1
       also accept neighbors, and send all other Interests to one of them
+  namelyd --listen unix:///tmp/a.sock --listen udp://0.0.0.0:6363
+      listen there and nowhere else
   namelyd --config /etc/namely/namely.toml --check
       report errors of a configuration, without starting
 
-  namelyd --kernel --listen dev://eth0
+  namelyd --kernel --listen-also dev://eth0
       manage the forwarder in the kernel, and discover neighbors for it
 
 Signals: HUP reloads the configuration, TERM and INT stop the router.
@@ -55,14 +57,18 @@ pub struct DaemonArgs {
     #[arg(long)]
     pub check: bool,
 
-    /// Listen here, besides the user's local sockets: udp://ADDRESS:PORT, tcp://ADDRESS:PORT,
-    /// ws://ADDRESS:PORT or dev://INTERFACE; unix:///PATH or memif:///PATH replaces the local
-    /// sockets (repeatable)
+    /// Listen here, and not where the configuration file or the default says: unix:///PATH,
+    /// memif:///PATH, udp://ADDRESS:PORT, tcp://ADDRESS:PORT, ws://ADDRESS:PORT or dev://INTERFACE
+    /// (repeatable)
     #[arg(short, long, value_name = "URI", value_parser = parse_listen)]
     pub listen: Vec<FaceUri>,
 
-    /// Listen only on the addresses of --listen; --no-config has the same effect
-    #[arg(long, requires = "listen")]
+    /// Listen here, too, beside the other addresses (repeatable)
+    #[arg(long, value_name = "URI", value_parser = parse_listen)]
+    pub listen_also: Vec<FaceUri>,
+
+    /// Has no effect: --listen alone does it
+    #[arg(long, requires = "listen", hide = true)]
     pub only: bool,
 
     /// Route PREFIX to a neighbor, as in /=udp://192.0.2.1:6363 (repeatable)
@@ -106,7 +112,7 @@ pub struct DaemonArgs {
     pub cs_disk_admission: Option<Admission>,
 
     /// Serve metrics for Prometheus here, such as 127.0.0.1:9464
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_metrics)]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = values::parse_socket_address)]
     pub metrics: Option<SocketAddr>,
 
     /// The log level: error, warn, info, debug, trace, or target=level pairs
@@ -125,6 +131,12 @@ impl DaemonArgs {
             None if self.no_config => None,
             None => default_files().into_iter().find(|path| path.exists()),
         }
+    }
+
+    /// Returns true if the log is JSON by these options or by the file, which may have errors.
+    pub(crate) fn is_log_json(&self) -> bool {
+        let of_file = || self.config_file().is_some_and(|path| has_json_log(&path));
+        self.log_format.map_or_else(of_file, |format| format == LogFormat::Json)
     }
 
     /// The configuration: the file or the default, overridden by the options.
@@ -153,19 +165,12 @@ impl DaemonArgs {
         }
     }
 
-    /// The listeners for `--listen`. The local sockets are added, unless an option replaces or
-    /// excludes them.
-    fn listeners(&self) -> Vec<FaceUri> {
-        let is_local = |uri: &FaceUri| matches!(uri, FaceUri::Unix(_) | FaceUri::Memif { .. });
-        let is_all = self.only || self.no_config || self.listen.iter().any(is_local);
-        let local = if is_all { Vec::new() } else { local_listeners() };
-        local.into_iter().chain(self.listen.iter().cloned()).collect()
-    }
-
     fn apply(&self, config: &mut Config) {
         if !self.listen.is_empty() {
-            config.faces.listen = self.listeners();
+            config.faces.listen.clone_from(&self.listen);
+            config.faces.listen_also.clear();
         }
+        config.faces.listen_also.extend(self.listen_also.iter().cloned());
         config.discovery.enabled &= !self.no_discovery;
         config.kernel.enabled |= self.kernel;
         config.route.extend(self.route.iter().cloned());
@@ -206,10 +211,6 @@ fn parse_budget(text: &str) -> Result<u64, String> {
     check_budget(values::parse_octets(text)?)
 }
 
-fn parse_metrics(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| "write an address and a port, as 127.0.0.1:9464 or [::1]:9464".into())
-}
-
 fn parse_workers(text: &str) -> Result<usize, String> {
     values::check_workers(text.parse().map_err(|error| format!("{error}"))?)
 }
@@ -223,6 +224,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::config::local_listeners;
 
     #[derive(Debug, Parser)]
     struct Line {
@@ -247,23 +249,38 @@ mod tests {
         let mut words = [&words[..], &["--workers", "64"]].concat();
         words.extend(["--config", path.to_str().unwrap()]);
         let config = parse(&words).unwrap().load().unwrap();
-        let listeners: Vec<String> = config.faces.listen.iter().map(ToString::to_string).collect();
-        let local: Vec<String> = local_listeners().iter().map(ToString::to_string).collect();
-        assert_eq!(listeners, [&local[..], &["udp4://127.0.0.1:2".into()]].concat());
+        let listeners: Vec<String> = config.faces.listeners().iter().map(ToString::to_string).collect();
+        assert_eq!(listeners, ["udp4://127.0.0.1:2"], "nowhere else");
         assert_eq!((config.tables.cs_octets_max, config.tables.pit_entries_max), (1 << 20, 7));
         assert_eq!((config.route[0].prefix.to_string(), config.faces.workers), ("/a".into(), 64));
     }
 
     #[test]
-    fn extra_listeners_keep_the_local_sockets() {
-        let schemes = |words: &[&str]| {
-            let listen = parse(words).unwrap().listeners();
-            listen.iter().map(|uri| uri.scheme().to_string()).collect::<Vec<_>>().join(" ")
+    fn listen_replaces_and_listen_also_adds() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("namely.toml");
+        let listeners = |text: &str, words: &[&str]| {
+            std::fs::write(&path, text).unwrap();
+            let words = [&["--config", path.to_str().unwrap()][..], words].concat();
+            let faces = parse(&words).unwrap().load().unwrap().faces;
+            faces.listeners().iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        assert_eq!(schemes(&["-l", "udp://0.0.0.0:6363"]), "unix memif udp4");
-        assert_eq!(schemes(&["-l", "udp://0.0.0.0:6363", "--only"]), "udp4");
-        assert_eq!(schemes(&["-l", "udp://0.0.0.0:6363", "--no-config"]), "udp4");
-        assert_eq!(schemes(&["-l", "unix:///x/y", "-l", "udp://0.0.0.0:6363"]), "unix udp4");
+        let mut local: Vec<String> = local_listeners().iter().map(ToString::to_string).collect();
+        local.push("tcp4://127.0.0.1:6363".into());
+        let with = |more: &[&str]| -> Vec<String> {
+            local.iter().cloned().chain(more.iter().map(ToString::to_string)).collect()
+        };
+        let of_file = |key: &str| format!("[faces]\n{key} = [\"udp://192.0.2.1:7\"]\n");
+        let beside = with(&["udp4://127.0.0.1:6363", "udp4://192.0.2.1:7"]);
+        assert_eq!(listeners(&of_file("listen_also"), &[]), beside);
+        assert_eq!(listeners("", &["--listen-also", "udp://192.0.2.1:7"]), beside);
+        assert_eq!(listeners(&of_file("listen"), &[]), ["udp4://192.0.2.1:7"]);
+        assert_eq!(listeners("", &["-l", "udp://192.0.2.1:7"]), ["udp4://192.0.2.1:7"]);
+        let both = ["-l", "unix:///x/y", "--listen-also", "udp://192.0.2.1:8"];
+        assert_eq!(listeners(&of_file("listen_also"), &both), ["unix:///x/y", "udp4://192.0.2.1:8"]);
+        // The system refuses a second socket on a port that one has on all addresses.
+        let all = with(&["udp4://0.0.0.0:6363"]);
+        assert_eq!(listeners("", &["--listen-also", "udp://0.0.0.0:6363"]), all);
         assert!(parse(&["--only"]).is_err(), "nothing to listen on");
     }
 

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use namely_wire::text::Plain;
 
 use crate::config::ConfigError;
+use crate::log;
 
 /// Exit statuses of `namelyd`. 0 is a clean stop; 2 is clap's (wrong command line).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,17 +48,28 @@ impl Failure {
         move |error| Self::failed(format!("{message}: {error}"))
     }
 
+    /// A listener that cannot be opened.
+    pub(crate) fn cannot_listen(why: String) -> Self {
+        Self::new(Exit::CannotListen, why).hint("`--listen URI` chooses other addresses")
+    }
+
     /// Adds a hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Writes the failure to standard error, as `program`.
+    /// Writes the failure to standard error, as `program`: as a line of the log, if that is JSON.
     pub fn report(&self, program: &str) {
-        let hint = self.hint.as_ref().map_or_else(String::new, |hint| format!("  {}\n", Plain::new(hint)));
+        if log::is_json() {
+            return log::failure(&self.message, self.hint.as_deref());
+        }
+        // Further lines are marked, so that a line break in foreign text cannot imitate other
+        // output.
+        let lines = self.message.split('\n').chain(self.hint.as_deref());
+        let text: String = lines.map(|line| format!("  {}\n", Plain::new(line))).collect();
         // An error on standard error cannot be reported.
-        let _ = write!(io::stderr(), "{program}: {}\n{hint}", Plain::new(&self.message));
+        let _ = write!(io::stderr(), "{program}: {}", text.trim_start());
     }
 }
 

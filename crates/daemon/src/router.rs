@@ -1,22 +1,19 @@
 //! A running router: the data plane, the control thread, and their shared parts.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use namely_host::disk::Folder;
 use namely_io::ethernet::DEFAULT_GROUP;
 use namely_messages::Scope;
 use namely_mgmt::{Now, Policy};
-use namely_transport::memif_beside;
 use namely_wire::{FaceUri, MacAddress};
 
 use crate::accepted_commands::AcceptedCommandsFile;
 use crate::awaited::AwaitedTarget;
-use crate::config::{Config, default_listeners, default_socket};
+use crate::config::{Config, ConfigError, default_listeners};
 use crate::control::{ControlThread, Order, OrderSender, Reload, management};
 use crate::disk::Disk;
 use crate::exit::{Exit, Failure};
@@ -24,6 +21,7 @@ use crate::home::RouterHandle;
 use crate::kernel::{self, Kernel, KernelHandle};
 use crate::key::RouterKey;
 use crate::services::{self, Services, StartContext};
+use crate::socket_folders;
 use crate::systemd::ActivationSocket;
 use crate::threads::start_beside;
 use namely_dataplane::{Core, DataPlane, DataPlaneOptions, ListenError, ListenSpec, MulticastOptions, spill};
@@ -95,7 +93,9 @@ impl Router {
         let time = crate::control::now();
         let policy = policy(&config)?;
         let opened = KernelHandle::of(&config)?;
-        let core: Arc<Core> = Arc::new(config.forwarder(seed()?)?);
+        let seed = seed()?;
+        let core: Core = config.forwarder(seed).map_err(|error| config.located(error))?;
+        let core = Arc::new(core);
         let disk = Disk::open(&config.cs.disk)?;
         let (plane, inbox) =
             DataPlane::start_with(options(&config), core.clone(), disk.as_deref().map(Disk::shared))
@@ -149,13 +149,9 @@ impl Router {
     /// Checks a configuration beyond its syntax: limits, strategies, users, certificates.
     ///
     /// # Errors
-    /// [`Failure`] contains the key.
+    /// [`Failure`] contains all errors with their keys.
     pub fn check(config: &Config) -> Result<(), Failure> {
-        policy(config)?;
-        kernel::check(config)?;
-        services::list::all().iter().try_for_each(|service| service.check(config))?;
-        let _: Core = config.forwarder(0)?;
-        Ok(())
+        check(&services::list::all(), config)
     }
 
     /// The listening addresses, with the assigned ports if 0 was configured.
@@ -173,9 +169,8 @@ impl Router {
     /// # Errors
     /// The configuration is wrong; the current one stays in force.
     pub fn reload(&self, config: Config) -> Result<(), Failure> {
+        check(&self.services, &config)?;
         let policy = policy(&config)?;
-        let _: Core = config.forwarder(0)?;
-        self.services.iter().try_for_each(|service| service.check(&config))?;
         self.orders.send(Order::Reload(Box::new(Reload { config, policy })));
         Ok(())
     }
@@ -258,7 +253,21 @@ impl<F: FnOnce()> Drop for EndNotifier<F> {
 }
 
 fn policy(config: &Config) -> Result<Policy, Failure> {
-    config.authorization.policy().map_err(|error| Failure::new(Exit::Configuration, error.to_string()))
+    config.authorization.policy().map_err(|error| config.located(error.into()).into())
+}
+
+/// Checks `config` for these services, and for the forwarder and management.
+fn check(services: &Services, config: &Config) -> Result<(), Failure> {
+    let rights = |config: &Config| -> Result<(), ConfigError> {
+        config.authorization.policy().map(drop).map_err(ConfigError::from)
+    };
+    let core = |config: &Config| config.forwarder(0).map(|_: Core| ());
+    let mut checked = vec![config.check_all(&rights), config.check_all(&kernel::check)];
+    for service in services.iter() {
+        checked.push(config.check_all(&|config: &Config| service.check(config)));
+    }
+    checked.push(config.check_all(&core));
+    ConfigError::all(checked).map_err(Failure::from)
 }
 
 /// The secret key of the name hashes.
@@ -325,10 +334,10 @@ fn listen(
     // passed them for that.
     for ActivationSocket { uri, socket } in given {
         let spec = ListenSpec::Given { uri, socket };
-        listening.push(plane.listen(spec).map_err(|error| cannot_listen(error.to_string()))?);
+        listening.push(plane.listen(spec).map_err(|error| Failure::cannot_listen(error.to_string()))?);
     }
     let given = listening.clone();
-    for uri in config.faces.listen.iter().filter(|uri| !given.contains(uri)) {
+    for uri in config.faces.listeners().iter().filter(|uri| !given.contains(uri)) {
         if let (FaceUri::Device(name), Some(kernel)) = (uri, kernel) {
             listening.push(listen_in_kernel(name, kernel, DEFAULT_GROUP)?);
             continue;
@@ -338,14 +347,14 @@ fn listen(
             Ok(local) => listening.push(local),
             // These are defaults, and all users share this port.
             Err(error) if is_dispensable(uri, config) => {
-                tracing::warn!("{error}: this router continues with its local sockets");
+                tracing::warn!(%uri, %error, "not listening: this router continues with its local sockets");
             }
             Err(ListenError::NoDevice(why)) => {
                 if let FaceUri::Device(name) = uri {
                     home.awaited.add(plane, AwaitedTarget::Device(name.clone()), why);
                 }
             }
-            Err(error) => return Err(cannot_listen(error.to_string())),
+            Err(error) => return Err(Failure::cannot_listen(error.to_string())),
         }
     }
     join_groups(config, home, &mut listening)?;
@@ -356,7 +365,7 @@ fn listen(
 fn listen_in_kernel(name: &str, kernel: &Kernel, group: MacAddress) -> Result<FaceUri, Failure> {
     let face = kernel.listen_on(name, group);
     face.map(|_| FaceUri::Device(name.to_owned()))
-        .map_err(|error| cannot_listen(format!("listening on dev://{name}: {error}")))
+        .map_err(|error| Failure::cannot_listen(format!("listening on dev://{name}: {error}")))
 }
 
 /// Makes the faces of the configured groups, except those that wait for their device.
@@ -379,7 +388,7 @@ fn join_groups(config: &Config, home: &RouterHandle, listening: &mut Vec<FaceUri
         match plane.listen(target.spec()) {
             Ok(_) => listening.push(FaceUri::Device(group.interface.clone())),
             Err(ListenError::NoDevice(why)) => home.awaited.add(plane, target, why),
-            Err(error) => return Err(cannot_listen(error.to_string())),
+            Err(error) => return Err(Failure::cannot_listen(error.to_string())),
         }
     }
     Ok(())
@@ -390,77 +399,25 @@ fn join_groups(config: &Config, home: &RouterHandle, listening: &mut Vec<FaceUri
 fn is_dispensable(uri: &FaceUri, config: &Config) -> bool {
     matches!(uri, FaceUri::Tcp(_) | FaceUri::Udp(_) | FaceUri::Memif { .. })
         && config.faces.listen == default_listeners()
+        && !config.faces.listen_also.contains(uri)
 }
 
 fn listen_spec(uri: &FaceUri, config: &Config) -> Result<ListenSpec, Failure> {
     let spec = ListenSpec::new(uri, config.faces.unix_mode)
         .ok_or_else(|| Failure::new(Exit::Configuration, format!("cannot listen on {uri}")))?;
-    if let Some(path) = spec.path().filter(is_default) {
-        make_default_directory(path, rustix::process::geteuid().as_raw())
-            .map_err(|why| cannot_listen(format!("listening on {uri}: {why}")))?;
+    if let Some(path) = spec.path() {
+        socket_folders::prepare(path, rustix::process::geteuid().as_raw())
+            .map_err(|why| Failure::cannot_listen(format!("listening on {uri}: {why}")))?;
     }
     Ok(spec)
 }
 
-fn is_default(path: &&Path) -> bool {
-    *path == default_socket() || *path == memif_beside(default_socket())
-}
-
-/// Makes the directories of the default sockets in `config`. They are owned by `uid` if the router
-/// will change to that user.
-///
-/// # Errors
-/// [`Failure`]: they cannot be made, or belong to another user.
-pub(crate) fn make_default_directories(config: &Config, uid: Option<u32>) -> Result<(), Failure> {
-    let owner = uid.unwrap_or_else(|| rustix::process::geteuid().as_raw());
-    for uri in &config.faces.listen {
-        let (FaceUri::Unix(path) | FaceUri::Memif { path, .. }) = uri else { continue };
-        if is_default(&Path::new(path)) {
-            make_default_directory(Path::new(path), owner)
-                .map_err(|why| cannot_listen(format!("listening on {uri}: {why}")))?;
-        }
-    }
-    Ok(())
-}
-
-/// Makes the directory of the default socket, owned by `uid`. In a world-writable parent, a
-/// directory of another user would let that user replace the socket.
-fn make_default_directory(socket: &Path, uid: u32) -> Result<(), String> {
-    let Some(directory) = socket.parent() else { return Ok(()) };
-    let (above, Some(name)) = (directory.parent().unwrap_or(Path::new("")), directory.file_name()) else {
-        return Ok(());
-    };
-    let fault = |error| format!("cannot create {}: {error}", directory.display());
-    let above = Folder::open(above).map_err(|error| fault(error.into()))?;
-    match above.make_folder(name, 0o755) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(fault(error)),
-        _ => {}
-    }
-    // The opened directory is both checked and given away, so that it cannot be replaced in
-    // between.
-    let opened = above.below(Path::new(name)).map_err(fault)?;
-    let owner = opened.stat().map_err(fault)?.st_uid;
-    let own = rustix::process::geteuid().as_raw();
-    if owner != uid && owner != own && owner != 0 {
-        return Err(format!("{} belongs to user {owner}: remove it, or use --listen", directory.display()));
-    }
-    if owner != uid && own == 0 {
-        // The user of the router must be able to make and remove sockets there.
-        let given = rustix::fs::fchown(&opened, Some(rustix::process::Uid::from_raw(uid)), None);
-        given.map_err(|errno| format!("cannot give {} to user {uid}: {errno}", directory.display()))?;
-    }
-    Ok(())
-}
-
-fn cannot_listen(why: String) -> Failure {
-    Failure::new(Exit::CannotListen, why).hint("`--listen URI` chooses other addresses")
-}
-
 #[cfg(test)]
 mod tests {
-    use namely_testkit::{Need, eventually, skip};
+    use std::path::Path;
+
+    use namely_testkit::eventually;
     use namely_wire::Name;
-    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     use super::*;
 
@@ -472,45 +429,10 @@ mod tests {
             assert_eq!(is_dispensable(uri, &config), !is_socket, "{uri}");
         }
         let port: FaceUri = "tcp4://127.0.0.1:6363".parse().unwrap();
-        config.faces.listen = vec![port.clone()];
+        config.faces.listen_also = vec![port.clone()];
         assert!(!is_dispensable(&port, &config), "asked for");
-    }
-
-    #[test]
-    fn the_default_directory_is_created_or_reused() {
-        let dir = tempfile::tempdir().unwrap();
-        let socket = dir.path().join("namely/namely.sock");
-        for _ in 0..2 {
-            make_default_directory(&socket, rustix::process::geteuid().as_raw()).unwrap();
-        }
-        let mode = socket.parent().unwrap().metadata().unwrap().permissions().mode();
-        assert_eq!(mode & 0o022, 0, "other users must not put a socket there");
-    }
-
-    #[test]
-    fn the_default_directory_gets_the_routers_user() {
-        if !rustix::process::geteuid().is_root() {
-            skip(Need::Root, "only root can give a directory away");
-            return;
-        }
-        let dir = tempfile::tempdir().unwrap();
-        let socket = dir.path().join("namely/namely.sock");
-        for _ in 0..2 {
-            make_default_directory(&socket, 65534).unwrap();
-            assert_eq!(socket.parent().unwrap().metadata().unwrap().uid(), 65534);
-        }
-    }
-
-    #[test]
-    fn a_foreign_default_directory_is_refused() {
-        if !rustix::process::geteuid().is_root() {
-            skip(Need::Root, "only root can make a directory of another user");
-            return;
-        }
-        let dir = tempfile::tempdir().unwrap();
-        rustix::fs::chown(dir.path(), Some(rustix::process::Uid::from_raw(65534)), None).unwrap();
-        let why = make_default_directory(&dir.path().join("namely.sock"), 0).unwrap_err();
-        assert!(why.contains("belongs to user 65534"), "{why}");
+        config.faces = crate::config::Faces { listen: vec![port.clone()], ..Config::default().faces };
+        assert!(!is_dispensable(&port, &config), "asked for");
     }
 
     /// All received Interests stay pending. Each time they fill half of the last chunk of the PIT,

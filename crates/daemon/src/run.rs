@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use namely_wire::FaceUri;
 use namely_wire::text::Plain;
@@ -11,9 +10,10 @@ use signal_hook::iterator::Signals;
 
 use crate::args::DaemonArgs;
 use crate::config::{Config, default_socket};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::key::RouterKey;
-use crate::log;
+use crate::log::{self, Announcement, LogFormat};
+use crate::preflight::{self, Checked};
 use crate::privileges;
 use crate::router::Router;
 use crate::systemd::{self, Watchdog};
@@ -26,12 +26,25 @@ pub fn run(args: &DaemonArgs) -> Result<(), Failure> {
     // Every reload reads the same file, because the user of the router may have other default
     // files.
     let args = &DaemonArgs { config: args.config_file(), ..args.clone() };
+    if args.log_format == Some(LogFormat::Json) {
+        log::use_json();
+    }
     if args.check {
-        let file = check(args)?.map_or("the default".into(), |path| path.display().to_string());
+        let checked = check(args)?;
+        let file = checked.file.map_or("the default".into(), |path| path.display().to_string());
         say(&format!("configuration ok: {file}"));
+        checked.remarks.iter().for_each(|remark| say(&format!("note: {remark}")));
         return Ok(());
     }
-    let config = load(args)?;
+    // A file with errors can still ask for JSON.
+    let config = load(args).inspect_err(|_| {
+        if args.is_log_json() {
+            log::use_json()
+        }
+    })?;
+    if config.log.format == LogFormat::Json {
+        log::use_json();
+    }
     log::set(&config.log.level, config.log.format);
     let given = systemd::take()?;
     let key = RouterKey::read(&config)?;
@@ -39,7 +52,12 @@ pub fn run(args: &DaemonArgs) -> Result<(), Failure> {
     // Set up before the first announcement, because an early signal must not kill the process.
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(Failure::system("no signals"))?;
     let end_of_signals = signals.handle();
-    let router = Router::start_keyed(config, key, taken, given, move || end_of_signals.close())?;
+    let (started, ended) = (config.clone(), move || end_of_signals.close());
+    let router = Router::start_keyed(config, key, taken, given, ended).map_err(|failure| {
+        // The start ends at the first error of the configuration. The check finds all of them.
+        let all = (failure.exit == Exit::Configuration).then(|| Router::check(&started).err()).flatten();
+        all.unwrap_or(failure)
+    })?;
     announce(router.listening(), router.metrics());
     systemd::ready();
     let watchdog = Watchdog::start(router.health());
@@ -51,20 +69,23 @@ pub fn run(args: &DaemonArgs) -> Result<(), Failure> {
     }
     match stop {
         Some(signal) => {
-            tracing::info!("stopped by signal {signal}");
+            tracing::info!(signal, "stopped by signal {signal}");
             Ok(())
         }
         None => Err(Failure::failed("the router has failed; its log has the reason")),
     }
 }
 
-/// Checks the configuration without starting a router. Returns its file, if there is one.
+/// Checks the configuration without starting a router.
 ///
 /// # Errors
-/// [`Failure`] contains the error and its position.
-pub fn check(args: &DaemonArgs) -> Result<Option<PathBuf>, Failure> {
-    Router::check(&load(args)?)?;
-    Ok(args.config_file())
+/// [`Failure`] contains all errors and their positions, and all reasons for which this machine
+/// would refuse the start.
+pub fn check(args: &DaemonArgs) -> Result<Checked, Failure> {
+    let config = load(args)?;
+    Router::check(&config)?;
+    let remarks = preflight::check(&config)?;
+    Ok(Checked { file: args.config_file(), remarks })
 }
 
 /// Handles reloads until a signal stops the router; `None` if the router stopped by itself.
@@ -93,6 +114,9 @@ fn reload(args: &DaemonArgs, router: &Router) {
 /// Prints the addresses and a first command. Scripts read the lines that begin with 'listening on'
 /// and 'ready'.
 fn announce(listening: &[FaceUri], metrics: Option<SocketAddr>) {
+    if log::is_json() {
+        return announce_as_json(listening, metrics);
+    }
     say(concat!("namelyd ", env!("CARGO_PKG_VERSION")));
     for uri in listening {
         say(&format!("listening on {uri}"));
@@ -117,6 +141,18 @@ fn announce(listening: &[FaceUri], metrics: Option<SocketAddr>) {
         }
     };
     say(&format!("ready; try: namely{router} status, or namely{router} serve DIR --prefix /NAME"));
+}
+
+/// The same lines as JSON, beside those of the log: a collector of logs takes both from one stream.
+fn announce_as_json(listening: &[FaceUri], metrics: Option<SocketAddr>) {
+    Announcement::of("the router starts").with("version", env!("CARGO_PKG_VERSION")).write();
+    for uri in listening {
+        Announcement::of("listening").with("uri", uri.to_string()).write();
+    }
+    if let Some(address) = metrics {
+        Announcement::of("metrics are served").with("url", format!("http://{address}/metrics")).write();
+    }
+    Announcement::of("ready").write();
 }
 
 /// Standard output may be closed; that is no error.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::client::{name, named};
 use common::{Client, Daemon, PATIENCE, namelyd, run};
 use namely_messages::{Command, CsInfo, Dataset, RouteOrigin, StrategyChoice, blocks};
-use namely_testkit::until;
+use namely_testkit::{Need, skip, until};
 use namely_wire::Name;
 
 #[test]
@@ -93,6 +93,127 @@ fn check_validates_without_starting() {
     let (status, _, error) = run(command);
     assert_eq!(status, 78);
     assert!(error.contains("/no/such/file.toml"), "{error}");
+}
+
+#[test]
+fn check_finds_obstacles_to_a_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("namely.toml");
+    let missing = dir.path().join("no").display().to_string();
+    let text = format!(
+        "[faces]\nlisten = [\"unix://{missing}/x.sock\", \"dev://eth99\", \"udp://192.0.2.1:0\"]\n\
+         queue_octets_total_max = \"900000GiB\"\n[tables]\ncs_octets_max = \"900000GiB\"\n\
+         [cs.disk]\nfolder = \"{missing}/disk\"\n[[faces.multicast]]\ninterface = \"eth98\"\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    let start = |more: &[&str]| {
+        let mut command = namelyd();
+        command.args(["--config", path.to_str().unwrap()]).args(more);
+        run(command)
+    };
+    let (status, _, error) = start(&["--check"]);
+    assert_eq!(status, 69, "{error}");
+    for (position, reason) in [
+        ("2:11", "there is no folder"),
+        ("2", "there is no network device eth99"),
+        ("2", "192.0.2.1 is no address of this machine"),
+        ("3:26", "faces.queue_octets_total_max: "),
+        ("5:17", "tables.cs_octets_max: "),
+        ("7:10", "cs.disk: there is no folder"),
+        ("9:13", "there is no network device eth98"),
+    ] {
+        let is_it = |line: &str| line.contains(&format!("namely.toml:{position}:")) && line.contains(reason);
+        assert!(error.lines().any(is_it), "{position} {reason}: {error}");
+    }
+    let (status, _, error) = start(&[]);
+    assert!(status != 0 && error.contains("there is no folder") && error.contains("mkdir -p"), "{error}");
+    // Options of the command line have no position in the file.
+    std::fs::write(&path, "[faces]\nlisten = []\n").unwrap();
+    let (status, _, error) = start(&["--check", "--listen", "dev://eth99"]);
+    assert!(status == 69 && error.contains("namelyd: listening on dev://eth99: there is no"), "{error}");
+}
+
+#[test]
+fn a_missing_folder_below_run_is_made() {
+    let of_user = std::env::var_os("XDG_RUNTIME_DIR").map(std::path::PathBuf::from);
+    let below = of_user.filter(|folder| folder.starts_with("/run") && folder.is_dir());
+    let is_root = rustix::process::geteuid().is_root();
+    let Some(run) = below.or_else(|| is_root.then(|| "/run".into())) else {
+        return skip(Need::Root, "only root makes folders in /run");
+    };
+    let folder = run.join(format!("namely-test-{}", std::process::id()));
+    let text =
+        format!("[process]\nuser = \"root\"\n[faces]\nlisten = [\"unix://{}/x.sock\"]\n", folder.display());
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("namely.toml");
+    std::fs::write(&path, text).unwrap();
+    let command = |more: &[&str]| {
+        let mut command = namelyd();
+        command.args(["--config", path.to_str().unwrap()]).args(more);
+        command
+    };
+    let (status, _, error) = run(command(&["--check"]));
+    let is_left = folder.exists();
+    let daemon = Daemon::spawn(command(&[]), dir).map(Daemon::stop);
+    std::fs::remove_dir_all(&folder).ok();
+    assert_eq!((status, is_left), (0, false), "the check makes nothing: {error}");
+    daemon.unwrap();
+}
+
+#[test]
+fn a_json_router_prints_json_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("namely.toml");
+    let socket = format!("unix://{}", dir.path().join("x.sock").display());
+    let remote = "udp4://127.0.0.1:9";
+    let text =
+        format!("[log]\nformat = \"json\"\n[[face]]\nremote = \"{remote}\"\nroutes = [\"/far\"]\ncost = 7\n");
+    std::fs::write(&path, &text).unwrap();
+    let start = || {
+        let mut command = namelyd();
+        command.args(["--config", path.to_str().unwrap(), "--listen", &socket]);
+        command
+    };
+    let mut command = start();
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut events: Vec<serde_json::Value> = Vec::new();
+    let messages = [
+        "the router starts",
+        "listening",
+        "the face to a configured neighbor is made",
+        "the route is made",
+        "ready",
+    ];
+    let find = |events: &[serde_json::Value], message: &str| {
+        events.iter().find(|of| of["message"] == message).cloned()
+    };
+    while !messages.iter().all(|message| find(&events, message).is_some()) {
+        let line = lines.next().unwrap_or_else(|| panic!("it ended: {events:#?}")).unwrap();
+        events.push(serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line}: {error}")));
+    }
+    let [start_event, listening, face, route, _] = messages.map(|message| find(&events, message).unwrap());
+    assert_eq!(
+        (&start_event["version"], &listening["uri"]),
+        (&env!("CARGO_PKG_VERSION").into(), &socket.as_str().into())
+    );
+    assert_eq!((&face["remote"], face["face"].is_u64()), (&remote.into(), true));
+    assert_eq!(
+        (&route["prefix"], &route["face"], &route["cost"]),
+        (&"/far".into(), &face["face"], &7.into())
+    );
+    child.kill().unwrap();
+    let output = child.wait_with_output().unwrap().stdout;
+    assert!(output.is_empty(), "{}", String::from_utf8_lossy(&output));
+    // An error of the file is JSON, too.
+    std::fs::write(&path, text + "[faces]\nbogus = 1\nworkers = true\n").unwrap();
+    let (status, output, errors) = run(start());
+    assert_eq!((status, output.as_str()), (78, ""), "{errors}");
+    let errors: Vec<serde_json::Value> =
+        errors.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    assert!(errors[0]["message"].as_str().unwrap().contains(":8:1: unknown key `bogus`"), "{errors:?}");
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl Neighbors {
         }
         let links: Vec<&str> = all.iter().filter(is_own).map(|entry| entry.local_uri.as_str()).collect();
         if links.is_empty() {
-            ctx.out.remark("no link is watched: start the router with --listen dev://INTERFACE");
+            ctx.out.remark("no link is watched: start the router with --listen-also dev://INTERFACE");
         } else if others.is_empty() {
             ctx.out.remark(format!(
                 "no neighbor on {}: a router without hellos, such as NFD, is reached by the multicast group",

@@ -13,7 +13,7 @@ use crate::failure::{Exit, Failure};
 /// Start a router.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  namely up\n  namely up --listen udp://0.0.0.0:6363\n  namely up --no-config --listen unix:///tmp/a.sock --listen udp://127.0.0.1:6364\n  namely up --config namely.toml --check"
+    after_help = "Examples:\n  namely up\n  namely up --listen-also udp://0.0.0.0:6363\n  namely up --no-config --listen unix:///tmp/a.sock --listen udp://127.0.0.1:6364\n  namely up --config namely.toml --check"
 )]
 pub struct Up {
     #[command(flatten)]
@@ -29,12 +29,13 @@ impl Up {
         }
         self.listen_where_clients_look(ctx, &mut daemon);
         if daemon.check {
-            let file = namely_daemon::check(&daemon).map_err(failure)?;
-            let file = file.map(|path| path.display().to_string());
+            let checked = namely_daemon::check(&daemon).map_err(failure)?;
+            let file = checked.file.map(|path| path.display().to_string());
             ctx.out.answer(
                 || format!("configuration ok: {}", file.as_deref().unwrap_or("the default")),
-                || json!({"ok": true, "file": file}),
+                || json!({"ok": true, "file": file, "remarks": checked.remarks}),
             );
+            checked.remarks.iter().for_each(|remark| ctx.out.remark(format!("note: {remark}")));
             return Ok(());
         }
         namely_daemon::run(&daemon).map_err(failure)
@@ -43,18 +44,16 @@ impl Up {
 
 impl Up {
     /// Makes the router listen on the Unix socket in `--router` or NAMELY_ROUTER, because all other
-    /// commands connect to this socket. A configuration file or a local address on the command line
-    /// takes precedence.
+    /// commands connect to this socket. A configuration file or `--listen` takes precedence.
     fn listen_where_clients_look(&self, ctx: &Context<'_>, daemon: &mut DaemonArgs) {
-        let is_local = |uri: &FaceUri| matches!(uri, FaceUri::Unix(_) | FaceUri::Memif { .. });
         let named = ctx.global.router.as_deref().and_then(|uri| uri.parse::<FaceUri>().ok());
         let Some(FaceUri::Unix(path)) = named else { return };
-        if daemon.config_file().is_some() || daemon.only || daemon.listen.iter().any(is_local) {
+        if daemon.config_file().is_some() || !daemon.listen.is_empty() {
             return;
         }
         let memif = namely_transport::memif_beside(Path::new(&path));
         let memif = FaceUri::Memif { path: memif.to_string_lossy().into_owned(), id: 0 };
-        daemon.listen.splice(0..0, [FaceUri::Unix(path), memif]);
+        daemon.listen = vec![FaceUri::Unix(path), memif];
     }
 }
 

@@ -91,7 +91,8 @@ impl Discovery {
     pub(crate) fn settings(&self) -> Result<namely_discovery::Config, ConfigError> {
         if self.prefixes.len() > namely_discovery::limits::PREFIXES_MAX {
             let most = namely_discovery::limits::PREFIXES_MAX;
-            return Err(format!("discovery.prefixes: a router announces at most {most} prefixes").into());
+            let why = format!("discovery.prefixes: a router announces at most {most} prefixes");
+            return Err(ConfigError::at(["discovery".into(), "prefixes".into()], &why));
         }
         Ok(namely_discovery::Config {
             heartbeat_ns: self.heartbeat_ms.saturating_mul(1_000_000),
@@ -102,7 +103,12 @@ impl Discovery {
             quarantine_faults: self.quarantine_faults.max(1),
             quarantine_ns: self.quarantine_s.saturating_mul(1_000_000_000),
             prefixes: self.prefixes.clone(),
-            accept: self.accept.iter().map(AcceptRule::resolve).collect::<Result<_, _>>()?,
+            accept: self
+                .accept
+                .iter()
+                .enumerate()
+                .map(|(n, rule)| rule.resolve(n))
+                .collect::<Result<_, _>>()?,
             open: self.open,
         })
     }
@@ -114,8 +120,12 @@ impl Discovery {
 }
 
 impl AcceptRule {
-    fn resolve(&self) -> Result<namely_discovery::AcceptRule, ConfigError> {
-        let why = |why: &dyn Display| format!("discovery.accept of {}: {why}", self.prefix);
+    /// The rule, which is the entry `number` of the list.
+    fn resolve(&self, number: usize) -> Result<namely_discovery::AcceptRule, ConfigError> {
+        let why = |why: &dyn Display| {
+            let why = format!("discovery.accept of {}: {why}", self.prefix);
+            ConfigError::at(["discovery".into(), "accept".into(), number.into()], &why)
+        };
         let key = match (self.key, &self.certificate) {
             (Some(key), None) => key,
             (None, Some(path)) => {
@@ -123,7 +133,7 @@ impl AcceptRule {
                 let key = certificate.public_key().ed25519_octets();
                 key.ok_or_else(|| why(&"routers have Ed25519 keys, and the certificate's is another"))?
             }
-            _ => return Err(why(&"name the neighbor by `key` or by `certificate`").into()),
+            _ => return Err(why(&"name the neighbor by `key` or by `certificate`")),
         };
         Ok(namely_discovery::AcceptRule { prefix: self.prefix.clone(), key })
     }

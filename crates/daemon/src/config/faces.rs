@@ -9,7 +9,6 @@ use namely_link::CodelConfig;
 use namely_messages::FacePersistency;
 use namely_transport::{listen_socket, memif_beside};
 use namely_wire::{FaceUri, Name};
-use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use super::links::{Dispatcher, Ethernet, Memif};
@@ -25,6 +24,9 @@ pub struct Faces {
     /// `ws://address:port` and `dev://interface`. Empty: no listener.
     #[serde(deserialize_with = "values::listen_uris")]
     pub listen: Vec<FaceUri>,
+    /// Further addresses, beside those of `listen` or its default.
+    #[serde(deserialize_with = "values::listen_uris")]
+    pub listen_also: Vec<FaceUri>,
     /// Threads that move packets; 0: one for each core that the process may use. At most 64.
     #[serde(deserialize_with = "values::workers")]
     pub workers: usize,
@@ -148,6 +150,7 @@ impl Default for Faces {
         let codel = CodelConfig::default();
         Faces {
             listen: default_listeners(),
+            listen_also: Vec::new(),
             workers: 0,
             multicast: Vec::new(),
             idle_timeout_s: io.udp.idle_ns / 1_000_000_000,
@@ -176,6 +179,17 @@ impl Default for Faces {
 }
 
 impl Faces {
+    /// The addresses to listen on: those of `listen` and `listen_also`, each once. An address of
+    /// `listen_also` for all interfaces stands for each address of its port: the system refuses
+    /// to bind both.
+    pub fn listeners(&self) -> Vec<FaceUri> {
+        let also = &self.listen_also;
+        let own = self.listen.iter().filter(|uri| !also.iter().any(|other| includes(other, uri)));
+        let mut listeners: Vec<FaceUri> = own.cloned().collect();
+        listeners.extend(also.iter().filter(|uri| !self.listen.contains(uri)).cloned());
+        listeners
+    }
+
     /// Limits for addresses that may be forged.
     pub(crate) fn unproven(&self) -> namely_io::UnprovenLimits {
         namely_io::UnprovenLimits {
@@ -192,6 +206,16 @@ impl Faces {
             local_reserve: self.faces_local_reserve,
         }
     }
+}
+
+/// Returns true if a socket at `all`, an address for all interfaces, receives the packets to `one`.
+fn includes(all: &FaceUri, one: &FaceUri) -> bool {
+    let (Some(whole), Some(part)) = (all.address(), one.address()) else { return false };
+    all.scheme() == one.scheme()
+        && whole.ip().is_unspecified()
+        && !part.ip().is_unspecified()
+        && (whole.port(), whole.is_ipv4()) == (part.port(), part.is_ipv4())
+        && whole.port() != 0
 }
 
 /// The default path of the router's own sockets. It belongs to the user that starts the router,
@@ -271,42 +295,23 @@ fn permanent() -> FacePersistency {
 
 /// Parses faces with different remotes, each with settings that its kind supports.
 pub(super) fn distinct<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<StaticFace>, D::Error> {
-    let faces = Vec::<CheckedFace>::deserialize(deserializer)?;
-    let faces: Vec<StaticFace> = faces.into_iter().map(|face| face.0).collect();
-    match faces
-        .iter()
-        .enumerate()
-        .find(|(i, face)| faces[..*i].iter().any(|other| other.remote == face.remote))
-    {
-        Some((_, face)) => {
-            Err(D::Error::custom(format!("two [[face]] tables have the remote `{}`", face.remote)))
-        }
-        None => Ok(faces),
-    }
+    values::list(deserializer, admit_face)
 }
 
-/// A face with supported settings.
-struct CheckedFace(StaticFace);
-
-impl<'de> Deserialize<'de> for CheckedFace {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let face = StaticFace::deserialize(deserializer)?;
-        if matches!(face.remote, FaceUri::Tcp(_) | FaceUri::Memif { .. })
-            && (face.mtu.is_some() || face.reliability)
-        {
-            return Err(D::Error::custom(format!(
-                "`mtu` and `reliability` are for udp and ether faces: leave them out for `{}`",
-                face.remote
-            )));
-        }
-        if matches!(face.remote, FaceUri::Ether(_)) != face.local.is_some() {
-            return Err(D::Error::custom(format!(
-                "`local` names the interface of an ether face, which needs it: see `{}`",
-                face.remote
-            )));
-        }
-        Ok(CheckedFace(face))
+fn admit_face(before: &[StaticFace], face: &StaticFace) -> Result<(), String> {
+    let remote = &face.remote;
+    if before.iter().any(|other| other.remote == *remote) {
+        return Err(format!("two [[face]] tables have the remote `{remote}`"));
     }
+    if matches!(remote, FaceUri::Tcp(_) | FaceUri::Memif { .. }) && (face.mtu.is_some() || face.reliability) {
+        return Err(format!(
+            "`mtu` and `reliability` are for udp and ether faces: leave them out for `{remote}`"
+        ));
+    }
+    if matches!(remote, FaceUri::Ether(_)) != face.local.is_some() {
+        return Err(format!("`local` names the interface of an ether face, which needs it: see `{remote}`"));
+    }
+    Ok(())
 }
 
 /// A route made at start.

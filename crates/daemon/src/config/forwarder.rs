@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use namely_forwarder::{CsChange, DEFAULT_STRATEGY, Forwarder, PacketBuf, Router, StrategyError};
+use namely_forwarder::{
+    ConfigError as LimitError, CsChange, DEFAULT_STRATEGY, Forwarder, PacketBuf, Router, StrategyError,
+};
 use namely_messages::strategy_name;
 use namely_security::sha256;
 use namely_wire::{FaceUri, Name};
 
+use super::error::{ConfigError, Step};
 use super::vip::objects_max;
-use super::{Config, ConfigError};
+use super::{Config, suggestion};
 
 /// The default strategy of `/` if the router discovers neighbors on a network device.
 const SELF_LEARNING: &str = "/self-learning";
@@ -29,11 +32,15 @@ impl Config {
         B: PacketBuf,
         R: lock_api::RawMutex,
     {
-        let forwarder =
-            Router::new(self.forwarder_config(), seed).map_err(|error| format!("tables: {error}"))?;
+        let forwarder = Router::new(self.forwarder_config(), seed).map_err(limit_error)?;
         for (prefix, strategy) in &self.strategies() {
-            set_strategy(&forwarder, prefix, strategy)
-                .map_err(|error| format!("strategy: \"{prefix}\" = \"{strategy}\": {error}"))?;
+            set_strategy(&forwarder, prefix, strategy).map_err(|error| {
+                let why = error.to_string();
+                let word = strategy.rsplit('/').find(|word| !word.starts_with("v=")).unwrap_or(strategy);
+                let meant = suggestion(word, &why);
+                let reason = format!("strategy: \"{prefix}\" = \"{strategy}\": {why}{meant}");
+                ConfigError::at(["strategy".into(), Step::Key(prefix.to_string())], &reason)
+            })?;
         }
         Ok(forwarder)
     }
@@ -56,7 +63,7 @@ impl Config {
         }
         for (prefix, strategy) in &new {
             if let Err(error) = set_strategy(forwarder, prefix, strategy) {
-                tracing::warn!("{prefix} keeps its strategy: {error}");
+                tracing::warn!(%prefix, %error, "the prefix keeps its strategy");
             }
         }
         forwarder.regions_set(self.network.regions.clone());
@@ -77,7 +84,9 @@ impl Config {
         if let Some(vip) = &self.vip {
             strategies.entry(vip.prefix.clone()).or_insert_with(|| VIP.to_owned());
         }
-        if self.discovery.enabled && self.faces.listen.iter().any(|uri| matches!(uri, FaceUri::Device(_))) {
+        if self.discovery.enabled
+            && self.faces.listeners().iter().any(|uri| matches!(uri, FaceUri::Device(_)))
+        {
             strategies.entry(Name::new()).or_insert_with(|| SELF_LEARNING.to_owned());
         }
         strategies
@@ -137,6 +146,17 @@ impl Config {
             ..namely_forwarder::Config::new(sha256)
         }
     }
+}
+
+/// The error of a limit, with its key.
+fn limit_error(error: LimitError) -> ConfigError {
+    let reason = format!("tables: {error}");
+    let limit = match error {
+        LimitError::Zero { limit } | LimitError::TooLarge { limit, .. } => limit,
+        LimitError::OutOfMemory => return reason.into(),
+    };
+    let table = if limit == "faces_max" { "faces" } else { "tables" };
+    ConfigError::at([table.into(), limit.into()], &reason)
 }
 
 /// Sets a strategy, given by its full name or its last component.

@@ -1,11 +1,14 @@
-//! Reads a configuration file and reports the position of errors.
+//! Reads a configuration file and reports the positions of all errors.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use namely_host::disk::{OpenError, read_named};
 
 use super::Config;
-use super::error::ConfigError;
+use super::document::Document;
+use super::error::{ConfigError, Fault};
+use super::faults::{self, located};
 
 /// Octets of a configuration file.
 ///
@@ -23,62 +26,91 @@ pub fn default_files() -> Vec<PathBuf> {
     files
 }
 
+/// Returns true if the file at `path` sets the format of the log to JSON, whether or not the rest
+/// of it is valid.
+pub(crate) fn has_json_log(path: &Path) -> bool {
+    let key = ["log".into(), "format".into()];
+    read_text(path).is_ok_and(|text| {
+        let document = Document::parse(&text).0;
+        document.value(&key).is_some_and(|format| format.get_ref().as_str() == Some("json"))
+    })
+}
+
+/// The file that a configuration was read from, for the positions of errors that are found after
+/// the parse. Any two are equal, because a configuration is its settings.
+#[derive(Clone, Debug, Default)]
+pub struct Source(Option<Arc<SourceFile>>);
+
+#[derive(Debug)]
+struct SourceFile {
+    path: PathBuf,
+    text: String,
+}
+
+impl PartialEq for Source {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Source {}
+
+impl Source {
+    /// The path and the text of the file; `None` of a configuration that is from no file.
+    pub(crate) fn file(&self) -> Option<(&Path, &str)> {
+        self.0.as_ref().map(|file| (file.path.as_path(), file.text.as_str()))
+    }
+}
+
 impl Config {
     /// Reads the configuration from `path`.
     pub fn load(path: &Path) -> Result<Config, ConfigError> {
-        let unreadable = |reason: String| ConfigError { path: Some(path.to_owned()), line: None, reason };
-        let octets = read_named(path, CONFIG_OCTETS_MAX).map_err(|error| match error {
-            OpenError::System(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
-                unreadable(format!("larger than {CONFIG_OCTETS_MAX} octets; is this a configuration?"))
-            }
-            error => unreadable(error.to_string()),
-        })?;
-        let text = String::from_utf8(octets).map_err(|error| unreadable(error.to_string()))?;
-        Self::parse(&text, path)
+        Self::parse(&read_text(path)?, path)
     }
 
     /// Parses the configuration `text`; `path` is its name in errors.
     pub fn parse(text: &str, path: &Path) -> Result<Config, ConfigError> {
-        let refuse = |line, reason| ConfigError { path: Some(path.to_owned()), line, reason };
-        toml::from_str(text).map_err(|error| {
-            let line = error.span().map(|span| line_of(text, span.start));
-            refuse(line, with_advice(error.message(), line.and_then(|line| text.lines().nth(line - 1))))
-        })
+        let config = faults::read::<Config>(text);
+        let mut config = config.map_err(|faults| ConfigError { path: Some(path.to_owned()), faults })?;
+        config.source = Source(Some(Arc::new(SourceFile { path: path.to_owned(), text: text.to_owned() })));
+        Ok(config)
     }
-}
 
-/// The message with a suggestion: the nearest known key for an unknown one, or the syntax of a list
-/// of tables.
-fn with_advice(message: &str, line: Option<&str>) -> String {
-    let table = line.and_then(|line| line.trim().strip_prefix('[')?.strip_suffix(']'));
-    if let (true, Some(table)) = (message.contains("expected a sequence"), table) {
-        return format!("{message}; there may be several: write [[{table}]]");
-    }
-    let mut quoted = message.split('`').skip(1).step_by(2);
-    let meant = match (message.starts_with("unknown "), quoted.next()) {
-        (true, Some(unknown)) => {
-            let near = |known: &&str| distance(unknown, known) <= unknown.len() / 3;
-            quoted.filter(near).min_by_key(|known| distance(unknown, known))
+    /// Adds the file and the position of its key to an error of this configuration.
+    pub(crate) fn located(&self, error: ConfigError) -> ConfigError {
+        let Some((path, text)) = self.source.file() else { return error };
+        let document = Document::parse(text).0;
+        let is_in_file = |fault: &Fault| document.position_of(&fault.key).is_some();
+        if !error.faults.iter().any(is_in_file) {
+            return error;
         }
-        _ => None,
-    };
-    meant.map_or_else(|| message.to_owned(), |meant| format!("{message}; did you mean `{meant}`?"))
-}
-
-/// The edit distance between two words, in octets.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.bytes().enumerate() {
-            let change = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
-        }
+        let faults = error.faults.into_iter().map(|fault| located(fault, &document)).collect();
+        ConfigError { path: Some(path.to_owned()), faults }
     }
-    row[b.len()]
+
+    /// Runs `check` until it finds no further error, each time without the keys that it has
+    /// refused.
+    ///
+    /// # Errors
+    /// All errors, with their positions in the file.
+    pub(crate) fn check_all(
+        &self,
+        check: &dyn Fn(&Config) -> Result<(), ConfigError>,
+    ) -> Result<(), ConfigError> {
+        let Some((path, text)) = self.source.file() else { return check(self) };
+        let faults = faults::check_all(text, self, check);
+        faults.map_err(|faults| ConfigError { path: Some(path.to_owned()), faults })
+    }
 }
 
-fn line_of(text: &str, offset: usize) -> usize {
-    1 + text.bytes().take(offset).filter(|b| *b == b'\n').count()
+fn read_text(path: &Path) -> Result<String, ConfigError> {
+    let unreadable =
+        |reason: &str| ConfigError { path: Some(path.to_owned()), faults: vec![Fault::new(None, reason)] };
+    let octets = read_named(path, CONFIG_OCTETS_MAX).map_err(|error| match error {
+        OpenError::System(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
+            unreadable(&format!("larger than {CONFIG_OCTETS_MAX} octets; is this a configuration?"))
+        }
+        error => unreadable(&error.to_string()),
+    })?;
+    String::from_utf8(octets).map_err(|error| unreadable(&error.to_string()))
 }

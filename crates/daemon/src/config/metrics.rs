@@ -4,11 +4,14 @@ use std::net::SocketAddr;
 
 use serde::Deserialize;
 
+use super::values;
+
 /// The listener for a Prometheus server (docs/metrics.md).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Metrics {
     /// The address. Without it, no metrics are served.
+    #[serde(deserialize_with = "values::socket_address")]
     pub listen: Option<SocketAddr>,
     /// Host names that requests may contain in addition to addresses, `localhost` and the machine's
     /// own name.

@@ -1,15 +1,18 @@
 //! The configuration of `namelyd` in TOML, with a default for every key.
 //!
-//! An unknown key is refused with file, line and the known keys. Otherwise a misspelled limit would
-//! silently have no effect. `docs/configuration.md` describes every key; `docs/namely.toml` is a
-//! sample that a test loads.
+//! An unknown key is refused with file, line, column and the known keys. Otherwise a misspelled
+//! limit would silently have no effect. One report lists all errors of a file.
+//! `docs/configuration.md` describes every key; `docs/namely.toml` is a sample that a test loads.
 
 mod authorization;
 mod autoreg;
 mod cs;
 mod discovery;
+mod document;
 mod error;
+mod examples;
 mod faces;
+mod faults;
 mod forwarder;
 mod kernel;
 mod links;
@@ -24,6 +27,7 @@ mod tests;
 pub(crate) mod values;
 #[cfg_attr(not(feature = "vip"), path = "vip/absent.rs")]
 mod vip;
+mod words;
 
 use std::collections::BTreeMap;
 
@@ -37,13 +41,17 @@ pub use autoreg::Autoreg;
 pub(crate) use cs::check_budget;
 pub use cs::{Admission, Cs, CsDisk, Engine, Filter, Queue, Variant};
 pub use discovery::{AcceptRule, Discovery};
-pub use error::ConfigError;
+pub(crate) use error::Step;
+pub use error::{ConfigError, Fault, Position};
+pub(crate) use faces::default_listeners;
 pub(crate) use faces::default_socket;
+#[cfg(test)]
+pub(crate) use faces::local_listeners;
 pub use faces::{Faces, MulticastGroup, StaticFace, StaticRoute};
-pub(crate) use faces::{default_listeners, local_listeners};
 pub use kernel::Kernel;
 pub use links::{Dispatcher, Memif};
-pub use load::{CONFIG_OCTETS_MAX, default_files};
+pub(crate) use load::has_json_log;
+pub use load::{CONFIG_OCTETS_MAX, Source, default_files};
 pub use metrics::Metrics;
 pub use policy::PolicyError;
 pub use process::Process;
@@ -53,6 +61,7 @@ pub use values::{parse_name, parse_octets};
 pub use vip::Vip;
 #[cfg(feature = "vip")]
 pub use vip::{Register, Trust, Unregistered, VipNeighbour};
+pub(crate) use words::suggestion;
 
 /// The whole configuration. `Config::default()` is a router that serves this machine only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -92,6 +101,9 @@ pub struct Config {
     pub metrics: Metrics,
     /// Logging to standard error.
     pub log: Log,
+    /// The file of these settings.
+    #[serde(skip)]
+    pub source: Source,
 }
 
 /// The names of this node.
@@ -142,7 +154,7 @@ impl Config {
     pub fn restart_needed(&self, new: &Config) -> Vec<&'static str> {
         let faces = changed_keys!(
             self.faces, new.faces, "faces":
-            listen, unix_mode, workers, multicast, idle_timeout_s, idle_unanswered_s, faces_max,
+            listen, listen_also, unix_mode, workers, multicast, idle_timeout_s, idle_unanswered_s, faces_max,
             faces_per_uid_max, faces_per_address_max, faces_local_reserve, queue_octets_total_max, interests_from,
             unproven_address_mbit_s, unproven_total_mbit_s, stall_timeout_s, codel_target_us, codel_interval_ms,
             congestion_threshold_octets, read_octets_per_turn, read_datagrams_per_turn, busy_poll_us, dispatcher,

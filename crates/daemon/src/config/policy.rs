@@ -6,6 +6,7 @@ use std::path::Path;
 use namely_mgmt::{Policy, Rights};
 use namely_security::{CertificateFileError, read_certificate};
 
+use super::error::{ConfigError, Step};
 use super::{Authorization, User};
 
 /// The file for looking up user names. Users of a directory service must be given by uid.
@@ -26,48 +27,93 @@ impl Authorization {
             ..Policy::default()
         };
         policy.superusers = vec![0, rustix::process::geteuid().as_raw()];
-        for rule in &self.user {
+        for (index, rule) in self.user.iter().enumerate() {
             let user = match &rule.user {
                 User::Any => None,
                 User::Uid(uid) => Some(*uid),
-                User::Name(name) => Some(uid_of(name, passwd)?),
+                User::Name(name) => {
+                    Some(uid_of(name, passwd).ok_or_else(|| PolicyError::unknown(index, name))?)
+                }
             };
             policy.users.push((
                 user,
                 Rights { register: rule.register.clone(), bind: rule.bind.clone(), manage: rule.manage },
             ));
         }
-        for rule in &self.key {
-            let certificate = read_certificate(&rule.certificate).map_err(PolicyError::Certificate)?;
+        for (index, rule) in self.key.iter().enumerate() {
+            let certificate = read_certificate(&rule.certificate)
+                .map_err(|error| PolicyError::Certificate { rule: index, error })?;
             policy.keys.push((
                 certificate,
                 Rights { register: rule.register.clone(), bind: rule.bind.clone(), manage: rule.manage },
             ));
         }
-        for path in &self.announcement_anchors {
-            let certificate = read_certificate(path).map_err(PolicyError::Anchor)?;
+        for (index, path) in self.announcement_anchors.iter().enumerate() {
+            let certificate =
+                read_certificate(path).map_err(|error| PolicyError::Anchor { entry: index, error })?;
             policy.announcement_anchors.push(certificate);
         }
         Ok(policy)
     }
 }
 
-fn uid_of(name: &str, passwd: &Path) -> Result<u32, PolicyError> {
-    namely_host::users::uid_in(passwd, name).ok_or_else(|| PolicyError::UnknownUser(name.to_owned()))
+fn uid_of(name: &str, passwd: &Path) -> Option<u32> {
+    namely_host::users::uid_in(passwd, name)
 }
 
 /// An error in the configured rules or in a file that they name.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
     /// There is no such user.
-    #[error("authorization.user: {PASSWD} has no user `{0}`; name an existing user or a uid")]
-    UnknownUser(String),
+    #[error("authorization.user: {PASSWD} has no user `{name}`; name an existing user or a uid")]
+    UnknownUser {
+        /// The number of the rule, from 0 on.
+        rule: usize,
+        /// The user's name.
+        name: String,
+    },
     /// The certificate cannot be read.
-    #[error("authorization.key: {0}")]
-    Certificate(#[source] CertificateFileError),
+    #[error("authorization.key: {error}")]
+    Certificate {
+        /// The number of the rule, from 0 on.
+        rule: usize,
+        /// The error of the file.
+        #[source]
+        error: CertificateFileError,
+    },
     /// The certificate of an anchor of announcements cannot be read.
-    #[error("authorization.announcement_anchors: {0}")]
-    Anchor(#[source] CertificateFileError),
+    #[error("authorization.announcement_anchors: {error}")]
+    Anchor {
+        /// The number of the anchor, from 0 on.
+        entry: usize,
+        /// The error of the file.
+        #[source]
+        error: CertificateFileError,
+    },
+}
+
+impl PolicyError {
+    fn unknown(rule: usize, name: &str) -> Self {
+        PolicyError::UnknownUser { rule, name: name.to_owned() }
+    }
+}
+
+impl From<PolicyError> for ConfigError {
+    fn from(error: PolicyError) -> Self {
+        let table = Step::from("authorization");
+        let reason = error.to_string();
+        match error {
+            PolicyError::UnknownUser { rule, .. } => {
+                ConfigError::at([table, "user".into(), rule.into(), "user".into()], &reason)
+            }
+            PolicyError::Certificate { rule, .. } => {
+                ConfigError::at([table, "key".into(), rule.into(), "certificate".into()], &reason)
+            }
+            PolicyError::Anchor { entry, .. } => {
+                ConfigError::at([table, "announcement_anchors".into(), entry.into()], &reason)
+            }
+        }
+    }
 }
 
 #[cfg(test)]

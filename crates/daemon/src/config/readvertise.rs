@@ -3,6 +3,8 @@
 use namely_messages::RouteOrigin;
 use serde::{Deserialize, Deserializer};
 
+use super::values;
+
 /// Routes that a routing daemon announces to the network.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -13,11 +15,20 @@ pub struct Readvertise {
 }
 
 fn origins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<RouteOrigin>, D::Error> {
-    let origin = |text: String| {
-        text.parse().map_err(|_| {
-            let known = "app, client, autoreg, autoconf, prefixann, static or a number";
-            serde::de::Error::custom(format!("`{text}` is not an origin: write {known}"))
-        })
-    };
-    Vec::<String>::deserialize(deserializer)?.into_iter().map(origin).collect()
+    Ok(Vec::<OriginText>::deserialize(deserializer)?.into_iter().map(|text| text.0).collect())
+}
+
+struct OriginText(RouteOrigin);
+
+impl<'de> Deserialize<'de> for OriginText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let parse = |text: &str| match text.parse::<RouteOrigin>() {
+            Ok(origin) => Ok(OriginText(origin)),
+            Err(_) => {
+                let known = "app, client, autoreg, autoconf, prefixann, static";
+                Err(format!("`{text}` is none of {known}, and no number"))
+            }
+        };
+        values::parsed(deserializer, "an origin such as \"client\"", parse)
+    }
 }

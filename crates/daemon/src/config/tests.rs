@@ -105,8 +105,128 @@ fn a_router_without_vip_refuses_its_table() {
 #[test]
 fn an_unknown_key_reports_its_line() {
     let message = refusal("[tables]\ncs_packets_max = 1\ncs_entry_max = 2\n");
-    assert!(message.starts_with("namely.toml:3: "), "{message}");
-    assert!(message.contains("`cs_entry_max`") && message.contains("`cs_octets_max`"), "{message}");
+    assert!(message.starts_with("namely.toml:3:1: "), "{message}");
+    assert!(message.contains("`cs_entry_max` in [tables]"), "{message}");
+    assert!(refusal("[tables]\nbogus = 2\n").contains("`cs_octets_max`"), "the known keys");
+}
+
+#[test]
+fn one_report_lists_all_errors() {
+    let text = "[faces]\nworkers = \"many\"\nlisten = [\"tcp://host:1\", \"udp://127.0.0.1:7\", 3]\n\
+                listen_on = []\n[metrics]\nlisten = \"9464\"\n[[face]]\nremote = \"unix:///x\"\nmtu = true\n\
+                [[route]]\nto = \"udp://192.0.2.1\"\n[cs.disk]\nadmission = \"agian\"\n";
+    let report = refusal(text);
+    let lines: Vec<&str> = report.lines().collect();
+    let expected = [
+        ("2:11: workers: \"many\" instead of a whole number", "workers = 0"),
+        ("3:11: listen: cannot listen on `tcp://host:1`", "listen = [\"unix:///"),
+        ("3:48: listen: 3 instead of a URI", "listen = [\"unix:///"),
+        ("4:1: unknown key `listen_on` in [faces]; did you mean `listen`?", "listen = [\"unix:///"),
+        ("6:10: listen: write an address and a port", "listen = \"127.0.0.1:9464\""),
+        ("8:10: remote: `unix:///x` is not a neighbor", "remote = \"udp://"),
+        ("9:7: mtu: true instead of a whole number", "mtu = 1400"),
+        ("10:1: [[route]] needs `prefix`", "prefix = \"/example/archive\""),
+        ("13:13: admission: ", "did you mean `again`?"),
+    ];
+    for (line, (begins, has)) in lines.iter().zip(expected) {
+        assert!(line.starts_with(&format!("namely.toml:{begins}")) && line.contains(has), "{line}");
+    }
+    assert_eq!(lines.len(), expected.len(), "{report}");
+}
+
+#[test]
+fn a_report_has_no_consequences_of_errors() {
+    for (text, count) in [
+        ("[[face]]\nremote = \"unix:///x\"\n", 1),
+        ("[[face]]\nremoet = \"udp://a\"\n", 1),
+        ("[[face]]\nremote = \"ether://[02:00:00:00:00:01]\"\nlocal = \"eth0\"\n", 1),
+        ("[[face]]\nremote = \"udp://a\"\n[[face]]\nremote = \"udp://a\"\n", 1),
+        ("[faces]\nworkers = 1\nworkers = 2\nbogus = 1\n", 2),
+    ] {
+        let report = refusal(text);
+        assert_eq!(report.lines().count(), count, "{text}: {report}");
+    }
+    // The keys behind a broken head may belong to it.
+    let broken = refusal("[tables]\nbogus = 1\n[faces\nlisten = []\n");
+    assert!(broken.contains(":2:1: unknown key `bogus`") && broken.contains("namely.toml:3:"), "{broken}");
+    assert!(!broken.contains("`listen`"), "{broken}");
+    let twice = refusal("[faces]\nworkers = 1\nworkers = 2\n");
+    assert!(twice.starts_with("namely.toml:3:1: `workers` is set twice"), "{twice}");
+    assert!(twice.contains("line 2"), "{twice}");
+}
+
+#[test]
+fn a_report_lists_thirty_two_errors() {
+    let of = |count: usize| (0..count).map(|n| format!("bogus{n} = 1\n")).collect::<String>();
+    assert_eq!(refusal(&of(32)).lines().count(), 32);
+    let report = refusal(&of(33));
+    assert_eq!(report.lines().count(), 33, "{report}");
+    assert!(report.ends_with("correct these first"), "{report}");
+}
+
+#[test]
+fn later_checks_report_positions() {
+    let text = "[strategy]\n\"/a\" = \"bestroute\"\n\"/b\" = \"nothing-like-it\"\n[tables]\npit_entries_max = 0\n\
+                [[authorization.user]]\nuser = \"no such user\"\n[[authorization.key]]\n\
+                certificate = \"/no/such/file\"\n";
+    let config = parse(text).unwrap();
+    let report = crate::Router::check(&config).unwrap_err().message;
+    let lines: Vec<&str> = report.lines().collect();
+    for (line, begins) in lines.iter().zip(["2:8: ", "3:8: ", "5:19: ", "7:8: ", "9:15: "]) {
+        assert!(line.starts_with(&format!("namely.toml:{begins}")), "{report}");
+    }
+    assert_eq!(lines.len(), 5, "{report}");
+    assert!(lines[0].contains("did you mean `best-route`?"), "{report}");
+}
+
+#[test]
+fn a_socket_path_has_107_octets() {
+    let of = |octets: usize| format!("[faces]\nlisten = [\"unix:///{}\"]\n", "x".repeat(octets - 1));
+    assert!(parse(&of(107)).is_ok());
+    assert!(refusal(&of(108)).contains("at most 107"));
+    let memif = |octets: usize| format!("[[face]]\nremote = \"memif:///{}\"\n", "x".repeat(octets - 1));
+    assert!(parse(&memif(107)).is_ok() && refusal(&memif(108)).contains("at most 107"));
+}
+
+#[test]
+fn listed_defaults_are_the_real_ones() {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/namely.toml");
+    // Other tables are not there by default.
+    let always = ["faces", "tables", "cs.disk", "discovery", "kernel", "process", "metrics", "log"];
+    let (mut table, mut count) = (String::new(), 0);
+    for line in std::fs::read_to_string(sample).unwrap().lines() {
+        let text = line.strip_prefix("#= ").unwrap_or(line);
+        if text.starts_with('[') {
+            table = text.split('#').next().unwrap().trim().to_owned();
+            continue;
+        }
+        let name = table.trim_matches(['[', ']']);
+        let is_always =
+            always.iter().any(|of| name == *of || name.starts_with("faces.")) && !table.starts_with("[[");
+        // These depend on the service manager, and on whether the disk is a folder.
+        let depends = text.starts_with("key_chain") || name == "cs.disk" && text.starts_with("octets_max");
+        if line.starts_with("#= ") && is_always && !depends {
+            assert_eq!(parse(&format!("{table}\n{text}\n")), Ok(Config::default()), "{line}");
+            count += 1;
+        }
+    }
+    assert!(count > 60, "{count}");
+}
+
+#[test]
+fn documented_snippets_load() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let mut configs = Vec::new();
+    for page in ["two-hosts.md", "nfd.md", "configuration.md"] {
+        let text = std::fs::read_to_string(docs.join(page)).unwrap();
+        let blocks = text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_owned());
+        configs.extend(blocks.map(|block| parse(&block).unwrap_or_else(|why| panic!("{page}: {why}"))));
+    }
+    // The first one is for the host with the data: its own programs still reach the router.
+    let listeners = configs[0].faces.listeners();
+    assert!(listeners.contains(&FaceUri::Unix(default_socket().display().to_string())), "{listeners:?}");
+    assert!(listeners.contains(&"udp://0.0.0.0:6363".parse().unwrap()), "{listeners:?}");
+    assert_eq!(configs[1].route.len(), 1);
 }
 
 #[test]
@@ -116,6 +236,12 @@ fn a_mistyped_key_gets_a_suggestion() {
         ("[faces]\nlisten_on = []\n", "did you mean `listen`?"),
         ("[tabels]\n", "did you mean `tables`?"),
         ("[face]\nremote = \"udp://a\"\n", "write [[face]]"),
+        ("[face]\nlisten = []\n", "did you mean [faces]?"),
+        ("[tables]\nlisten = []\n", "it belongs to [faces]"),
+        ("[log]\nformat = \"jsno\"\n", "is none of `text`, `json`"),
+        ("[tables]\ncs_policy = \"seive\"\n", "s3-fifo"),
+        ("[cs.disk]\nqueue = \"data_first\"\n", "did you mean `data-first`?"),
+        ("[faces.ethernet]\nxdp = \"atuo\"\n", "is none of `off`, `auto`, `on`"),
     ] {
         let message = refusal(text);
         assert!(message.contains(meant), "{text}: {message}");
@@ -138,8 +264,8 @@ fn unknown_keys_are_refused_at_every_depth() {
         ("[log]\nbogus = 1\n", "bogus", 2),
     ] {
         let message = refusal(text);
-        assert!(message.starts_with(&format!("namely.toml:{line}: ")), "{text}: {message}");
-        assert!(message.contains(&format!("`{key}`")), "{text}: {message}");
+        assert!(message.starts_with(&format!("namely.toml:{line}:")), "{text}: {message}");
+        assert!(message.contains(&format!("unknown key `{key}`")), "{text}: {message}");
     }
 }
 
@@ -154,7 +280,7 @@ fn bad_values_report_the_allowed_ones() {
         ("[tables]\ncs_octets_max = \"12 parsecs\"\n", 2, "256MiB"),
         ("[tables]\ncs_octets_max = -1\n", 2, "256MiB"),
         ("[tables]\ncs_octets_max = \"99999999999GiB\"\n", 2, "256MiB"),
-        ("[tables]\npit_entries_max = \"many\"\n", 2, "usize"),
+        ("[tables]\npit_entries_max = \"many\"\n", 2, "pit_entries_max = 262144"),
         ("[tables]\ncs_unsolicited = \"keep\"\n", 2, "admit-local"),
         ("[tables]\ncs_policy = \"clock\"\n", 2, "s3-fifo"),
         ("[faces]\nunix_mode = 0o1000\n", 2, "0o666"),
@@ -174,7 +300,7 @@ fn bad_values_report_the_allowed_ones() {
         ("[faces\n", 1, ""),
     ] {
         let message = refusal(text);
-        assert!(message.starts_with(&format!("namely.toml:{line}: ")), "{text}: {message}");
+        assert!(message.starts_with(&format!("namely.toml:{line}:")), "{text}: {message}");
         assert!(message.contains(hint), "{text}: {message}");
     }
 }
@@ -185,7 +311,9 @@ fn contradictions_are_refused() {
         refusal("[[face]]\nremote = \"tcp://a\"\nmtu = 1400\n").contains("udp and ether faces"),
         "a stream has no MTU"
     );
-    assert!(refusal("[[face]]\nremote = \"tcp://a\"\nreliability = true\n").starts_with("namely.toml:1: "));
+    let first = "[[face]]\nremote = \"udp://b\"\n";
+    let second = refusal(&format!("{first}[[face]]\nremote = \"tcp://a\"\nreliability = true\n"));
+    assert!(second.starts_with("namely.toml:3:1: "), "{second}");
     for lopsided in [
         "remote = \"ether://[02:00:00:00:00:01]\"",
         "remote = \"udp://a\"\nlocal = \"dev://eth0\"",
@@ -245,6 +373,7 @@ fn a_missing_or_huge_file_is_reported() {
 /// tables of docs/configuration.md.
 const OTHER_VALUES: &[(&str, &str, &str)] = &[
     ("[faces]", "listen", "[]"),
+    ("[faces]", "listen_also", "[\"udp://127.0.0.1:7\"]"),
     ("[faces]", "unix_mode", "0o600"),
     ("[faces]", "workers", "3"),
     ("[faces]", "idle_timeout_s", "7"),

@@ -1,11 +1,12 @@
 //! Parses single values. An invalid value is refused with a message that contains the valid ones.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use namely_host::Subnet;
 use namely_messages::FacePersistency;
 use namely_wire::{Endpoint, FaceUri, Name};
-use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, SeqAccess, Unexpected, Visitor};
 
 use namely_dataplane::ListenSpec;
 
@@ -37,8 +38,22 @@ where
 
 /// A list of networks.
 pub(super) fn subnets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Subnet>, D::Error> {
-    let texts = Vec::<String>::deserialize(deserializer)?;
-    texts.into_iter().map(|text| text.parse().map_err(D::Error::custom)).collect()
+    Ok(Vec::<SubnetText>::deserialize(deserializer)?.into_iter().map(|text| text.0).collect())
+}
+
+/// The address and port of a listener.
+pub(super) fn socket_address<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<SocketAddr>, D::Error> {
+    parsed(deserializer, "text such as \"127.0.0.1:9464\"", parse_socket_address).map(Some)
+}
+
+/// Parses an address and a port.
+///
+/// # Errors
+/// A message with examples.
+pub(crate) fn parse_socket_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "write an address and a port, as 127.0.0.1:9464 or [::1]:9464".into())
 }
 
 /// A rate in Mbit/s.
@@ -70,19 +85,28 @@ pub(crate) fn check_workers(workers: usize) -> Result<usize, String> {
 
 /// URIs that a router can listen on.
 pub(super) fn listen_uris<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<FaceUri>, D::Error> {
-    let uris: Vec<FaceUri> =
-        Vec::<ListenText>::deserialize(deserializer)?.into_iter().map(|text| text.0).collect();
-    match uris.iter().enumerate().find(|(i, uri)| uris[..*i].contains(uri)) {
-        Some((_, uri)) => Err(D::Error::custom(format!("`{uri}` is named twice"))),
-        None => Ok(uris),
-    }
+    let admit: Admit<ListenText> = |before, uri| match before.contains(uri) {
+        true => Err(format!("`{}` is named twice", uri.0)),
+        false => Ok(()),
+    };
+    Ok(list(deserializer, admit)?.into_iter().map(|text| text.0).collect())
 }
 
 /// URIs of any kind.
 pub(super) fn uris<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<FaceUri>, D::Error> {
-    let texts = Vec::<String>::deserialize(deserializer)?;
-    let parse = |text: String| text.parse().map_err(|error| D::Error::custom(format!("`{text}`: {error}")));
-    texts.into_iter().map(parse).collect()
+    Ok(Vec::<UriText>::deserialize(deserializer)?.into_iter().map(|text| text.0).collect())
+}
+
+/// Checks an entry of a list against the entries before it.
+pub(super) type Admit<T> = fn(&[T], &T) -> Result<(), String>;
+
+/// A list. An entry that `admit` refuses is reported with its own position.
+pub(super) fn list<'de, D, T>(deserializer: D, admit: Admit<T>) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    deserializer.deserialize_seq(ListVisitor(admit))
 }
 
 /// Octets that a worker reads from a stream in a round. The minimum is several whole packets; the
@@ -182,26 +206,13 @@ pub(crate) fn check_log_filter(text: &str) -> Result<(), String> {
     }
 }
 
-/// Octets of the path of a Unix socket, by the system's structure (unix(7)).
-///
-/// # Limit
-/// The configuration is refused.
-/// - Value: 107
-/// - Tests: `long_socket_paths_are_refused`
-const SOCKET_PATH_OCTETS_MAX: usize = 107;
-
 /// Returns `uri` if a router can listen on it.
 ///
 /// # Errors
 /// A message with the valid URIs.
 pub(crate) fn check_listen_uri(uri: FaceUri) -> Result<FaceUri, String> {
-    if let Some(spec) = ListenSpec::new(&uri, 0) {
-        let octets = spec.path().map_or(0, |path| path.as_os_str().len());
-        if octets > SOCKET_PATH_OCTETS_MAX {
-            return Err(format!(
-                "cannot listen on `{uri}`: its path has {octets} octets, a socket's at most {SOCKET_PATH_OCTETS_MAX}"
-            ));
-        }
+    check_socket_path(&uri)?;
+    if ListenSpec::new(&uri, 0).is_some() {
         return Ok(uri);
     }
     if let Some(feature) = ListenSpec::missing_feature(&uri) {
@@ -215,8 +226,30 @@ pub(crate) fn check_listen_uri(uri: FaceUri) -> Result<FaceUri, String> {
     ))
 }
 
+/// Octets of the path of a Unix or memif socket (unix(7): 108 with the NUL at the end).
+///
+/// # Limit
+/// A listener or neighbor with a longer path is refused.
+/// - Tests: `a_socket_path_has_107_octets`
+const SOCKET_PATH_OCTETS_MAX: usize = 107;
+
+/// Refuses a path that no socket can have.
+fn check_socket_path(uri: &FaceUri) -> Result<(), String> {
+    match uri {
+        FaceUri::Unix(path) | FaceUri::Memif { path, .. } if path.len() > SOCKET_PATH_OCTETS_MAX => {
+            Err(format!(
+                "the path of `{uri}` has {} octets, and a socket's has at most {SOCKET_PATH_OCTETS_MAX}: use a \
+                 shorter one",
+                path.len()
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Returns `uri` if it can be the URI of a neighbor.
 pub(crate) fn check_remote_uri(uri: FaceUri) -> Result<FaceUri, String> {
+    check_socket_path(&uri)?;
     match uri {
         FaceUri::Tcp(_) | FaceUri::Udp(_) | FaceUri::Memif { .. } => Ok(uri),
         FaceUri::Ether(address) if !address.is_group() => Ok(uri),
@@ -246,8 +279,7 @@ pub fn parse_octets(text: &str) -> Result<u64, String> {
 }
 
 fn uri<'de, D: Deserializer<'de>>(deserializer: D) -> Result<FaceUri, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    text.parse().map_err(|error| D::Error::custom(format!("`{text}`: {error}")))
+    UriText::deserialize(deserializer).map(|text| text.0)
 }
 
 /// A name in a configuration or an option. It must begin with a slash, so that a misplaced word or
@@ -267,16 +299,119 @@ struct NameText(Name);
 
 impl<'de> Deserialize<'de> for NameText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        parse_name(&text).map(NameText).map_err(D::Error::custom)
+        parsed(deserializer, "a name such as \"/lab/data\"", |text| parse_name(text).map(NameText))
     }
 }
 
+/// A URI of any kind.
+struct UriText(FaceUri);
+
+impl<'de> Deserialize<'de> for UriText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        parsed(deserializer, URI, |text| parse_uri(text).map(UriText))
+    }
+}
+
+/// A URI that a router can listen on.
+#[derive(PartialEq, Eq)]
 struct ListenText(FaceUri);
 
 impl<'de> Deserialize<'de> for ListenText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        check_listen_uri(uri(deserializer)?).map(ListenText).map_err(D::Error::custom)
+        parsed(deserializer, URI, |text| check_listen_uri(parse_uri(text)?).map(ListenText))
+    }
+}
+
+/// A network.
+struct SubnetText(Subnet);
+
+impl<'de> Deserialize<'de> for SubnetText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let parse = |text: &str| match text.parse::<Subnet>() {
+            Ok(subnet) => Ok(SubnetText(subnet)),
+            Err(error) => Err(format!("{error}")),
+        };
+        parsed(deserializer, "a network such as \"192.0.2.0/24\"", parse)
+    }
+}
+
+/// The expected text of a URI.
+const URI: &str = "a URI such as \"udp://192.0.2.1:6363\"";
+
+fn parse_uri(text: &str) -> Result<FaceUri, String> {
+    text.parse().map_err(|error| format!("`{text}`: {error}"))
+}
+
+/// Parses text. An error has the position of the text, in a list, too.
+pub(super) fn parsed<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    expected: &'static str,
+    parse: fn(&str) -> Result<T, String>,
+) -> Result<T, D::Error> {
+    deserializer.deserialize_str(TextVisitor { expected, parse })
+}
+
+struct TextVisitor<T> {
+    expected: &'static str,
+    parse: fn(&str) -> Result<T, String>,
+}
+
+impl<T> Visitor<'_> for TextVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.expected)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        (self.parse)(text).map_err(E::custom)
+    }
+}
+
+struct ListVisitor<T>(Admit<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ListVisitor<T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Vec<T>, A::Error> {
+        let mut list = Vec::new();
+        while let Some(entry) = entries.next_element_seed(ListEntry { before: &list, admit: self.0 })? {
+            list.push(entry);
+        }
+        Ok(list)
+    }
+}
+
+/// An entry of a list. It is read as a newtype, because the parser adds the position of a newtype
+/// to an error without one.
+struct ListEntry<'a, T> {
+    before: &'a [T],
+    admit: Admit<T>,
+}
+
+impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for ListEntry<'_, T> {
+    type Value = T;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
+        deserializer.deserialize_newtype_struct("ListEntry", self)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ListEntry<'_, T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an entry of a list")
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
+        let entry = T::deserialize(deserializer)?;
+        (self.admit)(self.before, &entry).map_err(D::Error::custom)?;
+        Ok(entry)
     }
 }
 

@@ -267,36 +267,31 @@ fn check_router(router: String) -> Result<String, String> {
 
 /// Parses neighbors with different faces and names, up to the limit.
 fn neighbours<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<VipNeighbour>, D::Error> {
-    let neighbours = Vec::<VipNeighbour>::deserialize(deserializer)?;
-    if neighbours.len() > NEIGHBOURS_MAX {
-        return Err(D::Error::custom(format!("more than {NEIGHBOURS_MAX} neighbors")));
+    values::list(deserializer, admit_neighbour)
+}
+
+fn admit_neighbour(before: &[VipNeighbour], neighbour: &VipNeighbour) -> Result<(), String> {
+    let face = &neighbour.face;
+    if before.len() >= NEIGHBOURS_MAX {
+        return Err(format!("more than {NEIGHBOURS_MAX} neighbors"));
     }
-    for (i, neighbour) in neighbours.iter().enumerate() {
-        let face = &neighbour.face;
-        if let Some(router) = &neighbour.router {
-            check_router(router.clone()).map_err(D::Error::custom)?;
-        }
-        if matches!(face, FaceUri::Tcp(_) | FaceUri::Udp(_)) && face.address().is_none() {
-            return Err(D::Error::custom(format!(
-                "`{face}` is not an address: use numbers, not a host name"
-            )));
-        }
-        if matches!(face, FaceUri::Ether(_)) != neighbour.local.is_some() {
-            return Err(D::Error::custom(format!(
-                "`local` names the interface of an ether face, which needs it: see `{face}`"
-            )));
-        }
-        let is_same = |other: &VipNeighbour| {
-            (&other.face, &other.local) == (face, &neighbour.local)
-                || other.router.is_some() && other.router == neighbour.router
-        };
-        if neighbours[..i].iter().any(is_same) {
-            return Err(D::Error::custom(format!(
-                "two [[vip.neighbour]] have `{face}` or its router's name"
-            )));
-        }
+    if let Some(router) = &neighbour.router {
+        check_router(router.clone())?;
     }
-    Ok(neighbours)
+    if matches!(face, FaceUri::Tcp(_) | FaceUri::Udp(_)) && face.address().is_none() {
+        return Err(format!("`{face}` is not an address: use numbers, not a host name"));
+    }
+    if matches!(face, FaceUri::Ether(_)) != neighbour.local.is_some() {
+        return Err(format!("`local` names the interface of an ether face, which needs it: see `{face}`"));
+    }
+    let is_same = |other: &VipNeighbour| {
+        (&other.face, &other.local) == (face, &neighbour.local)
+            || other.router.is_some() && other.router == neighbour.router
+    };
+    if before.iter().any(is_same) {
+        return Err(format!("two [[vip.neighbour]] have `{face}` or its router's name"));
+    }
+    Ok(())
 }
 
 fn period_ms<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {

@@ -24,7 +24,7 @@ pub(super) fn register(rules: &[Autoreg], face: &FaceEventNotification, control:
         for prefix in &rule.prefixes {
             if let Err(error) = control.tables.rib_register(Charge::Router, prefix.as_name(), &route, now_ns)
             {
-                tracing::warn!("no route {prefix} to the neighbor at {address}: {error}");
+                tracing::warn!(%prefix, %address, %error, "no route to the new neighbor");
             }
         }
     }

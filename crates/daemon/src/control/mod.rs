@@ -50,7 +50,7 @@ impl ControlThread {
     pub(crate) fn record_accepted(&mut self, taken: AcceptedCommandsFile, start: Now) {
         let (store, former) = taken.into_parts();
         if let Err(error) = self.management.record_accepted(store, &former, start) {
-            tracing::warn!("accepted commands are not recorded: {error}");
+            tracing::warn!(%error, "accepted commands are not recorded");
         }
     }
 

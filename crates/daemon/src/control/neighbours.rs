@@ -79,7 +79,7 @@ impl Neighbours {
         self.entries.retain(|key, entry| {
             let stays = wanted.contains_key(key);
             if let (false, FaceProgress::Made { face_id }) = (stays, entry.face) {
-                tracing::info!("face {face_id} to {key} is no longer configured: destroyed");
+                tracing::info!(face = face_id, remote = %key, "the face is no longer configured: destroyed");
                 // It is not an error if the face is closed already.
                 control.faces.destroy_face(FaceId(face_id)).ok();
             }
@@ -278,7 +278,7 @@ impl Entry {
         };
         match made {
             Ok(face_id) => {
-                tracing::info!("face {face_id} to {key}");
+                tracing::info!(face = face_id, remote = %key, "the face to a configured neighbor is made");
                 self.failures = 0;
                 self.face = FaceProgress::Made { face_id };
                 (self.check_ns, self.in_octets) = (now_ns.saturating_add(LOOKUP_NS), 0);
@@ -287,7 +287,7 @@ impl Entry {
                 }
             }
             Err(why) => {
-                tracing::warn!("no face to {key} yet: {why}");
+                tracing::warn!(remote = %key, error = %why, "no face to the neighbor yet");
                 self.try_later(now_ns);
             }
         }
@@ -297,7 +297,8 @@ impl Entry {
         match control.faces.update_face(FaceId(face_id), &self.wanted.settings) {
             Ok(_) => Ok(face_id),
             Err(UpdateFaceError::BadSetting(why)) => {
-                tracing::warn!("face {face_id} to {} keeps its settings: {why}", self.wanted.remote);
+                let remote = &self.wanted.remote;
+                tracing::warn!(face = face_id, %remote, error = %why, "the face keeps its settings");
                 Ok(face_id)
             }
             Err(UpdateFaceError::NoSuchFace) => Err("it was closed meanwhile".into()),
@@ -311,7 +312,7 @@ impl Entry {
         if old.settings != self.wanted.settings
             && let Err(error) = control.faces.update_face(FaceId(face_id), &self.wanted.settings)
         {
-            tracing::warn!("face {face_id} keeps its settings: {error}");
+            tracing::warn!(face = face_id, %error, "the face keeps its settings");
         }
         for prefix in old.routes.keys().filter(|prefix| !self.wanted.routes.contains_key(*prefix)) {
             control.tables.rib_unregister(prefix.as_name(), FaceId(face_id), RouteOrigin::STATIC);
@@ -333,8 +334,8 @@ fn register(prefix: &Name, wanted: RouteTarget, face_id: u64, control: Control<'
         expiration_period_ms: None,
     };
     match control.tables.rib_register(Charge::Router, prefix.as_name(), &route, now_ns) {
-        Ok(()) => tracing::info!("route {prefix} to face {face_id}, cost {}", wanted.cost),
-        Err(error) => tracing::warn!("no route {prefix} to face {face_id}: {error}"),
+        Ok(()) => tracing::info!(%prefix, face = face_id, cost = wanted.cost, "the route is made"),
+        Err(error) => tracing::warn!(%prefix, face = face_id, %error, "the route is not made"),
     }
 }
 

@@ -227,7 +227,7 @@ impl DiscoveryHost for LinkFaces {
         };
         match Tables::rib_register(&*self.core, Charge::Router, prefix.as_name(), &route, now_ns) {
             Ok(()) => self.routes.entry(face).or_default().push(prefix.clone()),
-            Err(error) => tracing::warn!("no route {prefix} to face {face}: {error}"),
+            Err(error) => tracing::warn!(%prefix, face, %error, "no route to the neighbor"),
         }
     }
 

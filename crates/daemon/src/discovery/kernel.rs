@@ -183,7 +183,7 @@ impl DiscoveryHost for KernelLinks {
         };
         match self.kernel.rib_register(Charge::Router, prefix.as_name(), &route, now_ns) {
             Ok(()) => self.routes.entry(face).or_default().push(prefix.clone()),
-            Err(error) => tracing::warn!("no route {prefix} to face {face}: {error}"),
+            Err(error) => tracing::warn!(%prefix, face, %error, "no route to the neighbor"),
         }
     }
 

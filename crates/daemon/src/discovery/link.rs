@@ -47,7 +47,8 @@ impl WatchedLink {
         if !config.discovery.enabled {
             return Vec::new();
         }
-        let ethernet = config.faces.listen.iter().filter_map(|uri| match uri {
+        let listeners = config.faces.listeners();
+        let ethernet = listeners.iter().filter_map(|uri| match uri {
             FaceUri::Device(name) => Some(WatchedLink { device: name.clone(), medium: Medium::Ethernet }),
             _ => None,
         });
@@ -55,7 +56,7 @@ impl WatchedLink {
         let multicast = config.faces.multicast.iter().filter(|_| !config.kernel.enabled);
         let groups = multicast.filter_map(|multicast| {
             let group = multicast.group.address()?;
-            let listener = config.faces.listen.iter().find_map(|uri| match uri {
+            let listener = listeners.iter().find_map(|uri| match uri {
                 FaceUri::Udp(Endpoint::Address(address)) => {
                     let is_usable = address.is_ipv4() == group.is_ipv4()
                         && !address.ip().is_loopback()

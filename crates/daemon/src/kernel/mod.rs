@@ -20,7 +20,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 pub(crate) use self::events::{EventListener, KernelEvent};
 use self::fib::Fib;
-pub(crate) use self::start::{KernelHandle, check};
+pub(crate) use self::start::{KernelHandle, check, check_loaded};
 use namely_dataplane::{Core, DataPlane, Relay};
 
 /// The kernel's forwarder, for the control thread. A call blocks only until the kernel answers,

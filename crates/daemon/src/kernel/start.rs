@@ -46,6 +46,17 @@ pub(crate) fn check(config: &Config) -> Result<(), ConfigError> {
     }
 }
 
+/// Checks that the kernel's forwarder is loaded, if `config` enables it.
+///
+/// # Errors
+/// [`Failure`], with a hint: it is not loaded, or a right is missing.
+pub(crate) fn check_loaded(config: &Config) -> Result<(), Failure> {
+    if !config.kernel.enabled {
+        return Ok(());
+    }
+    Control::open().map(drop).map_err(|error| refused(&error))
+}
+
 impl KernelHandle {
     /// Opens the kernel's forwarder of this network namespace, if `config` enables it, and
     /// registers management's prefixes for the kernel's applications.

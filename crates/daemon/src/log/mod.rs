@@ -10,10 +10,12 @@ mod line;
 
 use std::io::Write;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use namely_host::clock;
 use serde::Deserialize;
-use tracing::{Event, Subscriber};
+use serde_json::Value;
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::reload::{self, Handle};
@@ -35,6 +37,62 @@ pub enum LogFormat {
 }
 
 static FILTER: OnceLock<Handle<Targets, Registry>> = OnceLock::new();
+
+/// Whether all output of the program is JSON.
+static IS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// The target of the program's own lines, which no level hides.
+const PROGRAM: &str = "namely_daemon";
+
+/// Makes all further output of the program JSON, on standard error.
+pub(crate) fn use_json() {
+    // The flag guards no other memory.
+    IS_JSON.store(true, Ordering::Relaxed);
+}
+
+/// Returns true if all output of the program is JSON.
+pub(crate) fn is_json() -> bool {
+    IS_JSON.load(Ordering::Relaxed)
+}
+
+/// A line of the program itself, which is written as JSON whatever the level is.
+pub(crate) struct Announcement(LogLine);
+
+impl Announcement {
+    /// A line with this message.
+    pub(crate) fn of(message: &str) -> Self {
+        Announcement(LogLine::new(Level::INFO, PROGRAM, message))
+    }
+
+    /// Adds a field.
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+        self.0.add(name, value);
+        self
+    }
+
+    /// Writes the line.
+    pub(crate) fn write(self) {
+        write_line(&self.0.json());
+    }
+}
+
+/// Writes the reason of the program's end as JSON. The errors of a configuration, one a line, get a
+/// line each.
+pub(crate) fn failure(message: &str, hint: Option<&str>) {
+    for message in message.lines() {
+        let mut line = LogLine::new(Level::ERROR, PROGRAM, message);
+        if let Some(hint) = hint {
+            line.add("hint", hint);
+        }
+        write_line(&line.json());
+    }
+}
+
+/// Written by a single call, so that lines of two threads do not mix.
+fn write_line(line: &str) {
+    // An error cannot be reported.
+    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+}
 
 /// Sets the level. Later calls change the level but not the format. If the process has installed a
 /// logger of its own, that logger stays.
@@ -70,9 +128,7 @@ impl Lines {
             LogFormat::Text => line.text(self.has_time),
             LogFormat::Json => line.json(),
         };
-        // Written by a single call, so that lines of two threads do not mix. An error cannot be
-        // reported.
-        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+        write_line(&text);
     }
 }
 

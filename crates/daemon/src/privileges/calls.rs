@@ -68,7 +68,7 @@ pub(super) fn confine(config: &Config) {
     let refused = refused.chain((!is_uring_needed).then_some(libc::SYS_io_uring_setup));
     match filter(refused).and_then(|filter| seccompiler::apply_filter(&filter)) {
         Ok(()) => tracing::info!("system calls are confined"),
-        Err(why) => tracing::warn!("system calls are not confined: {why}"),
+        Err(error) => tracing::warn!(%error, "system calls are not confined"),
     }
 }
 

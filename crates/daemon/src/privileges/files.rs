@@ -63,7 +63,7 @@ pub(super) fn confine(config: &Config, config_file: Option<&Path>) {
         Ok(RulesetStatus::NotEnforced) => {
             tracing::warn!("this kernel has no Landlock: files are not confined");
         }
-        Err(error) => tracing::warn!("files are not confined: {error}"),
+        Err(error) => tracing::warn!(%error, "files are not confined"),
     }
 }
 
@@ -95,7 +95,8 @@ fn folders_read(config: &Config, config_file: Option<&Path>) -> Vec<PathBuf> {
 
 /// The folders in which sockets are made and removed.
 fn folders_of_sockets(config: &Config) -> Vec<PathBuf> {
-    let paths = config.faces.listen.iter().filter_map(|uri| match uri {
+    let listeners = config.faces.listeners();
+    let paths = listeners.iter().filter_map(|uri| match uri {
         FaceUri::Unix(path) | FaceUri::Memif { path, .. } => Some(Path::new(path)),
         _ => None,
     });

@@ -15,7 +15,16 @@ use crate::accepted_commands::AcceptedCommandsFile;
 use crate::config::Config;
 use crate::disk;
 use crate::exit::Failure;
-use crate::router;
+use crate::socket_folders;
+
+/// The user that a router with `config` runs as, if this process's user starts it.
+///
+/// # Errors
+/// [`Failure`]: there is no such user.
+pub(crate) fn uid(config: &Config) -> Result<u32, Failure> {
+    let chosen = user::choose(config.process.user.as_deref())?;
+    Ok(chosen.map_or_else(|| rustix::process::geteuid().as_raw(), |user| user.uid))
+}
 
 /// Gives up all rights that a router with `config`, read from `config_file`, does not need. Returns
 /// the one file that it still writes.
@@ -27,7 +36,7 @@ pub(crate) fn give_up(
     config_file: Option<&Path>,
 ) -> Result<Option<AcceptedCommandsFile>, Failure> {
     let chosen = user::choose(config.process.user.as_deref())?;
-    router::make_default_directories(config, chosen.as_ref().map(|user| user.uid))?;
+    socket_folders::prepare_all(config, chosen.as_ref().map(|user| user.uid))?;
     disk::make_folder(&config.cs.disk, chosen.as_ref().map(|user| user.uid))?;
     let taken = AcceptedCommandsFile::open(config);
     if let Some(user) = &chosen {
@@ -35,7 +44,7 @@ pub(crate) fn give_up(
             Failure::failed(format!("cannot run as user {}: {errno}", user.name))
                 .hint("`user = \"root\"` under [process] stays root")
         })?;
-        tracing::info!("runs as user {} (uid {})", user.name, user.uid);
+        tracing::info!(user = %user.name, uid = user.uid, "the router runs as another user");
     }
     // Must follow the change of user, which resets it.
     if config.process.core_dumps || namely_host::core_dumps_enabled() {

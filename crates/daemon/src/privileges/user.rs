@@ -51,7 +51,8 @@ pub(super) fn choose(wanted: Option<&str>) -> Result<Option<User>, Failure> {
 /// The capabilities that the faces and listeners of `config` need.
 pub(super) fn capabilities(config: &Config) -> CapabilitySet {
     let mut needed = CapabilitySet::empty();
-    let listen = config.faces.listen.iter().chain(config.faces.multicast.iter().map(|group| &group.group));
+    let listeners = config.faces.listeners();
+    let listen = listeners.iter().chain(config.faces.multicast.iter().map(|group| &group.group));
     let mut uris = listen.chain(config.face.iter().map(|face| &face.remote));
     if uris.any(|uri| matches!(uri, FaceUri::Device(_) | FaceUri::Ether(_))) {
         needed |= CapabilitySet::NET_RAW;
@@ -62,7 +63,7 @@ pub(super) fn capabilities(config: &Config) -> CapabilitySet {
     if config.kernel.enabled {
         needed |= CapabilitySet::NET_ADMIN;
     }
-    let ports = config.faces.listen.iter().filter_map(FaceUri::address).map(|address| address.port());
+    let ports = listeners.iter().filter_map(FaceUri::address).map(|address| address.port());
     if ports.into_iter().any(|port| (1..PORTS_OF_ALL).contains(&port)) {
         needed |= CapabilitySet::NET_BIND_SERVICE;
     }

@@ -205,7 +205,7 @@ impl VipThread {
             let now_ns = clock::monotonic_ns();
             self.machine.read_demand();
             if let Err(error) = self.machine.choose(now_ns) {
-                tracing::error!("the old blocks stay registered: {error}");
+                tracing::error!(%error, "the old blocks stay registered");
             }
             let due_ns = self.machine.vip.tick(now_ns, wall_us(), &mut actions);
             if self.machine.follow() {
@@ -244,8 +244,8 @@ impl VipThread {
             };
             let (version, blocks) = (settings.loaded.version, settings.loaded.blocks().len());
             match self.machine.exchange(*settings) {
-                Ok(()) => tracing::info!("catalogue version {version} is in force: {blocks} blocks"),
-                Err(error) => tracing::error!("the old catalogue stays in force: {error}"),
+                Ok(()) => tracing::info!(version, blocks, "the catalogue is in force"),
+                Err(error) => tracing::error!(%error, "the old catalogue stays in force"),
             }
             warn_if_open(self.machine.settings.config.trust);
             self.refused = vec![RefusalCounts::default(); self.machine.faces.len()];

@@ -1,0 +1,205 @@
+//! Reasons for which this machine would refuse the start of a router, for `--check`.
+//!
+//! The check makes and changes nothing and binds no port of the configuration, because a router may
+//! be running with it. So it does not report a port that another program has.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+
+use namely_wire::FaceUri;
+use rustix::net::{AddressFamily, SocketType, netdevice};
+use rustix::thread::CapabilitySet;
+
+use crate::config::{Config, ConfigError, Step};
+use crate::exit::{Exit, Failure};
+use crate::{kernel, privileges, socket_folders};
+
+/// The result of a check without errors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// The configuration file, if there is one.
+    pub file: Option<PathBuf>,
+    /// Circumstances to know of that do not prevent the start.
+    pub remarks: Vec<String>,
+}
+
+/// Checks `config` against this machine.
+///
+/// # Errors
+/// [`Failure`] contains all reasons against a start by this process's user.
+pub(crate) fn check(config: &Config) -> Result<Vec<String>, Failure> {
+    let uid = privileges::uid(config)?;
+    kernel::check_loaded(config)?;
+    let found = Machine { config, written: written(config), faults: Vec::new() };
+    let found = found.listeners(uid).groups().rights().memory().disk();
+    ConfigError::all(found.faults).map_err(|error| {
+        let error = config.located(error);
+        Failure::new(Exit::CannotListen, error.to_string())
+    })?;
+    let remarks =
+        (uid != rustix::process::geteuid().as_raw()).then(|| format!("the router runs as user {uid}"));
+    Ok(remarks.into_iter().collect())
+}
+
+/// The configuration of the file alone, for the positions of its values: options of the command
+/// line have none.
+fn written(config: &Config) -> Option<Config> {
+    let (path, text) = config.source.file()?;
+    Config::parse(text, path).ok()
+}
+
+/// A comparison of a configuration with this machine.
+struct Machine<'a> {
+    config: &'a Config,
+    written: Option<Config>,
+    faults: Vec<Result<(), ConfigError>>,
+}
+
+impl Machine<'_> {
+    fn add(&mut self, key: Vec<Step>, reason: String) {
+        self.faults.push(Err(ConfigError::at_path(key, &reason)));
+    }
+
+    /// The key of a listener in the file, if it is from there.
+    fn key_of(&self, uri: &FaceUri) -> Vec<Step> {
+        let Some(written) = &self.written else { return Vec::new() };
+        let lists = [("listen", &written.faces.listen), ("listen_also", &written.faces.listen_also)];
+        let found = lists.into_iter().find_map(|(key, list)| {
+            let entry = list.iter().position(|listed| listed == uri)?;
+            Some(vec!["faces".into(), key.into(), entry.into()])
+        });
+        found.unwrap_or_default()
+    }
+
+    fn listeners(mut self, uid: u32) -> Self {
+        for uri in self.config.faces.listeners() {
+            let why = match &uri {
+                FaceUri::Unix(path) | FaceUri::Memif { path, .. } => {
+                    socket_folders::fault(Path::new(path), uid)
+                }
+                FaceUri::Device(name) => device_fault(name),
+                uri => uri.address().and_then(|address| address_fault(address.ip())),
+            };
+            if let Some(why) = why {
+                self.add(self.key_of(&uri), format!("listening on {uri}: {why}"));
+            }
+        }
+        if let Some(why) = self.config.metrics.listen.and_then(|address| address_fault(address.ip())) {
+            self.add(vec!["metrics".into(), "listen".into()], format!("metrics: {why}"));
+        }
+        self
+    }
+
+    fn groups(mut self) -> Self {
+        for (entry, group) in self.config.faces.multicast.iter().enumerate() {
+            if let Some(why) = device_fault(&group.interface) {
+                let key = vec!["faces".into(), "multicast".into(), entry.into(), "interface".into()];
+                self.add(key, format!("the group {}: {why}", group.group));
+            }
+        }
+        self
+    }
+
+    /// Rights that a listener needs and that this process could not give to the router.
+    fn rights(mut self) -> Self {
+        let held = rustix::thread::capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
+        for uri in self.config.faces.listeners() {
+            let needed = match &uri {
+                FaceUri::Device(_) => (CapabilitySet::NET_RAW, "CAP_NET_RAW"),
+                uri if uri.address().is_some_and(|address| is_privileged(&address)) => {
+                    (CapabilitySet::NET_BIND_SERVICE, "CAP_NET_BIND_SERVICE")
+                }
+                _ => continue,
+            };
+            if !held.contains(needed.0) {
+                self.add(self.key_of(&uri), format!("listening on {uri} needs {}", needed.1));
+            }
+        }
+        self
+    }
+
+    /// Sizes beyond the memory of the machine. The defaults are not judged: they are limits of what
+    /// peers and applications may use.
+    fn memory(mut self) -> Self {
+        let Some(octets) = memory_octets() else { return self };
+        let default = Config::default();
+        let (faces, tables) = (&self.config.faces, &self.config.tables);
+        let sizes = [
+            ("tables", "cs_octets_max", tables.cs_octets_max, default.tables.cs_octets_max),
+            (
+                "faces",
+                "queue_octets_total_max",
+                faces.queue_octets_total_max,
+                default.faces.queue_octets_total_max,
+            ),
+        ];
+        for (table, key, set, default) in sizes {
+            if set != default && set > octets {
+                let why = format!(
+                    "{table}.{key}: {} MiB, and this machine has {} MiB of memory",
+                    set >> 20,
+                    octets >> 20
+                );
+                self.add(vec![table.into(), key.into()], why);
+            }
+        }
+        let (memif, usual) = (faces.memif.octets_total_max, default.faces.memif.octets_total_max);
+        if memif != usual && memif > octets {
+            let why = format!(
+                "faces.memif.octets_total_max: {} MiB, and this machine has {} MiB of memory",
+                memif >> 20,
+                octets >> 20
+            );
+            self.add(vec!["faces".into(), "memif".into(), "octets_total_max".into()], why);
+        }
+        self
+    }
+
+    /// A missing folder of the content store's disk is made, unless the folder around it is
+    /// missing, too.
+    fn disk(mut self) -> Self {
+        let Some(folder) = &self.config.cs.disk.folder else { return self };
+        let above = folder.parent().filter(|above| !above.as_os_str().is_empty());
+        let why = match above {
+            _ if folder.exists() => return self,
+            Some(above) if !above.is_dir() => {
+                format!("cs.disk: there is no folder {}: `mkdir -p {0}` makes it", above.display())
+            }
+            _ if folder.starts_with("/dev") && !folder.starts_with("/dev/shm") => {
+                format!("cs.disk: there is no device {}: `lsblk` lists the devices", folder.display())
+            }
+            _ => return self,
+        };
+        self.add(vec!["cs".into(), "disk".into(), "folder".into()], why);
+        self
+    }
+}
+
+fn device_fault(name: &str) -> Option<String> {
+    // Any socket will do for the request (netdevice(7)).
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?;
+    let is_missing = netdevice::name_to_index(&socket, name).is_err();
+    is_missing.then(|| format!("there is no network device {name}: `ip link` lists them"))
+}
+
+/// An address that no interface of this machine has. Port 0 is always free.
+fn address_fault(address: IpAddr) -> Option<String> {
+    let bound = UdpSocket::bind((address, 0));
+    bound.err().map(|error| format!("{address} is no address of this machine: {error}"))
+}
+
+fn is_privileged(address: &SocketAddr) -> bool {
+    let first = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
+    let first = first.ok().and_then(|text| text.trim().parse::<u16>().ok()).unwrap_or(1024);
+    (1..first).contains(&address.port())
+}
+
+/// The memory of this machine, or of its control group if that has less, octets.
+fn memory_octets() -> Option<u64> {
+    let machine = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let total = machine.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = total.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
+    let group = group.and_then(|text| text.trim().parse().ok()).unwrap_or(u64::MAX);
+    Some(kib.saturating_mul(1024).min(group))
+}
