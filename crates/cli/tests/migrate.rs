@@ -215,6 +215,7 @@ fn unmigrated_keys_are_reported_with_lines() {
         ("face_system.udp.unicast_mtu", "namely face update"),
         ("face_system.ether.mcast", "[[faces.multicast]]"),
         ("face_system.netdev_bound", "[[face]]"),
+        ("authorizations.authorize.certfile", "every local user"),
         ("authorizations.authorize.privileges", "manage"),
         ("rib.localhop_security.trust-anchor", "[[authorization.key]]"),
         ("rib.auto_prefix_propagate", "[readvertise]"),
@@ -282,24 +283,192 @@ fn an_nfd_conf_may_have_a_mebibyte() {
     assert!(home.fails(1, ["migrate", path.to_str().unwrap()]).contains("1 MiB"));
 }
 
+/// The settings of NFD 24.07's sample, without its comments.
+const NFD_SAMPLE: &str = r#"
+general
+{
+}
+log
+{
+  default_level INFO
+}
+forwarder
+{
+  default_hop_limit 0
+}
+tables
+{
+  cs_max_packets 65536
+  cs_policy lru
+  cs_unsolicited_policy drop-all
+  strategy_choice
+  {
+    /               /localhost/nfd/strategy/best-route
+    /localhost      /localhost/nfd/strategy/multicast
+    /localhost/nfd  /localhost/nfd/strategy/best-route
+    /ndn/multicast  /localhost/nfd/strategy/multicast
+  }
+  network_region
+  {
+  }
+}
+face_system
+{
+  general
+  {
+    enable_congestion_marking yes
+  }
+  unix
+  {
+    path /run/nfd/nfd.sock
+  }
+  tcp
+  {
+    listen yes
+    port 6363
+    enable_v4 yes
+    enable_v6 yes
+  }
+  udp
+  {
+    listen yes
+    port 6363
+    enable_v4 yes
+    enable_v6 yes
+    idle_timeout 600
+    unicast_mtu 8800
+    mcast yes
+    mcast_group 224.0.23.170
+    mcast_port 56363
+    mcast_group_v6 ff02::1234
+    mcast_port_v6 56363
+    mcast_ad_hoc no
+    whitelist
+    {
+      *
+    }
+    blacklist
+    {
+    }
+  }
+  ether
+  {
+    listen yes
+    idle_timeout 600
+    mcast yes
+    mcast_group 01:00:5E:00:17:AA
+    mcast_ad_hoc no
+    whitelist
+    {
+      *
+    }
+    blacklist
+    {
+    }
+  }
+  websocket
+  {
+    listen yes
+    port 9696
+    enable_v4 yes
+    enable_v6 yes
+  }
+  netdev_bound
+  {
+  }
+}
+authorizations
+{
+  authorize
+  {
+    certfile any
+    privileges
+    {
+      faces
+      fib
+      cs
+      strategy-choice
+    }
+  }
+}
+rib
+{
+  localhost_security
+  {
+    trust-anchor
+    {
+      type any
+    }
+  }
+  prefix_announcement_validation
+  {
+    trust-anchor
+    {
+      type any
+    }
+  }
+  readvertise_nlsr no
+}
+"#;
+
+/// The sample with a socket in the home, any free ports, and without IPv6.
+fn sample_at_home(home: &Home) -> String {
+    let socket = home.path("nfd.sock").display().to_string();
+    let text = NFD_SAMPLE.replace("/run/nfd/nfd.sock", &socket).replace("enable_v6 yes", "enable_v6 no");
+    text.replace(" port 6363", " port 0").replace(" port 9696", " port 0")
+}
+
+/// The notes about a file, which are all about known settings.
+fn notes(home: &Home, conf: &Path) -> Vec<serde_json::Value> {
+    let answer = home.json(["migrate", conf.to_str().unwrap()]).remove(0);
+    let notes = answer["notes"].as_array().unwrap().clone();
+    assert!(notes.iter().all(|note| !note["note"].as_str().unwrap().contains("not known")), "{notes:#?}");
+    assert!(notes.len() < 8, "{notes:#?}");
+    notes
+}
+
 #[test]
-fn the_nfd_sample_migrates_completely() {
-    let beside = std::env::var_os("NFD_BIN").map(|nfd| PathBuf::from(nfd).join("../../etc/ndn"));
+fn a_router_starts_with_the_nfd_sample() {
+    let mut home = Home::new();
+    let path = write(&home, &sample_at_home(&home));
+    check(&home, &path);
+    let notes = notes(&home, &path);
+    let any = notes.iter().find(|note| note["key"] == "authorizations.authorize.certfile").expect("a remark");
+    assert!(any["note"].as_str().unwrap().contains("every local user"), "{any}");
+    let toml = home.path("namely.toml");
+    let command = home.namely(["up", "--config", toml.to_str().unwrap()]);
+    home.spawn(command);
+    let uri = format!("unix://{}", home.path("nfd.sock").display());
+    home.wait_for("the router is there", || home.run(["--router", &uri, "status"]).code == Some(0));
+}
+
+#[test]
+fn an_installed_nfd_sample_migrates_completely() {
+    // The variable names the program, as in /opt/nfd/bin/nfd.
+    let nfd = std::env::var_os("NFD_BIN").map(PathBuf::from);
+    let beside = nfd.as_deref().and_then(Path::parent).map(|folder| folder.join("../etc/ndn"));
     let folders = [beside, Some("/etc/ndn".into()), Some("/usr/local/etc/ndn".into())];
     let samples = folders.into_iter().flatten().map(|folder| folder.join("nfd.conf.sample"));
-    let sample = samples.into_iter().find(|sample| sample.exists());
-    let Some(sample) = sample else {
+    let Some(sample) = samples.into_iter().find(|sample| sample.exists()) else {
         return skip(
             Need::NfdSample,
             "no nfd.conf.sample in /etc/ndn, in /usr/local/etc/ndn or beside NFD_BIN",
         );
     };
+    notes(&Home::new(), &sample);
+}
+
+#[test]
+fn migrate_reads_standard_input() {
     let home = Home::new();
-    check(&home, &sample);
-    let answer = home.json(["migrate", sample.to_str().unwrap()]).remove(0);
-    let notes = answer["notes"].as_array().unwrap();
-    assert!(notes.iter().all(|note| !note["note"].as_str().unwrap().contains("not known")), "{notes:#?}");
-    assert!(notes.len() < 8, "{notes:#?}");
+    let path = write(&home, NFD_SAMPLE);
+    let mut command = home.namely(["migrate", "-", "--quiet"]);
+    let piped = common::ended(command.stdin(std::fs::File::open(&path).unwrap()).output().unwrap());
+    assert_eq!(piped.code, Some(0), "{piped:?}");
+    assert!(piped.stdout.starts_with("# Made from standard input"), "{}", piped.stdout);
+    let (of_file, of_pipe): (toml::Table, toml::Table) =
+        (migrated(&home, &path), piped.stdout.parse().unwrap());
+    assert_eq!(of_file, of_pipe);
 }
 
 #[test]

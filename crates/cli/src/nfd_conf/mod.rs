@@ -62,10 +62,10 @@ impl Migrated {
     }
 }
 
-/// Translates the file `config`, whose path is `path`.
-pub fn migrate(config: &Entry, path: &Path) -> Migrated {
+/// Translates `config`, which is from `source`. The paths of certificates are relative to `folder`.
+pub fn migrate(config: &Entry, source: &str, folder: &Path) -> Migrated {
     let mut to = Migrated::default();
-    to.line(format!("# Made from {} by `namely migrate`.", path.display()));
+    to.line(format!("# Made from {source} by `namely migrate`."));
     to.note_others(
         config,
         "",
@@ -87,7 +87,7 @@ pub fn migrate(config: &Entry, path: &Path) -> Migrated {
         tables_section(tables, &mut to);
     }
     faces::section(config.get("face_system").unwrap_or(&Entry::default()), &mut to);
-    rights::sections(config, path.parent().unwrap_or(Path::new(".")), &mut to);
+    rights::sections(config, folder, &mut to);
     to
 }
 

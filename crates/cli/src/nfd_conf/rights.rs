@@ -29,7 +29,13 @@ pub(super) fn sections(config: &Entry, folder: &Path, to: &mut Migrated) {
     let mut given = Vec::new();
     for authorize in config.get("authorizations").iter().flat_map(|all| &all.below) {
         match authorize.value_of("certfile") {
-            Some("any") => everybody.manage = true,
+            Some("any") => {
+                everybody.manage = true;
+                let any = authorize.get("certfile").unwrap_or(authorize);
+                let text = "every local user may manage the router ([[authorization.user]] with `manage`): keep that only \
+                            where all users are trusted, otherwise name users, or keys in [[authorization.key]]";
+                to.note(any, "authorizations.authorize.certfile", text);
+            }
             Some(file) => given.push((of(file), true)),
             None => to.note(authorize, "authorizations.authorize", "names no certfile: left out"),
         }

@@ -7,7 +7,7 @@ use namely_host::disk::{OpenError, read_named};
 
 use super::Config;
 use super::document::Document;
-use super::error::{ConfigError, Fault};
+use super::error::{ConfigError, Fault, Step};
 use super::faults::{self, located};
 
 /// Octets of a configuration file.
@@ -29,7 +29,7 @@ pub fn default_files() -> Vec<PathBuf> {
 /// Returns true if the file at `path` sets the format of the log to JSON, whether or not the rest
 /// of it is valid.
 pub(crate) fn has_json_log(path: &Path) -> bool {
-    let key = ["log".into(), "format".into()];
+    let key = [Step::from("log"), Step::from("format")];
     read_text(path).is_ok_and(|text| {
         let document = Document::parse(&text).0;
         document.value(&key).is_some_and(|format| format.get_ref().as_str() == Some("json"))
