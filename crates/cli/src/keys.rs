@@ -8,6 +8,7 @@ use std::sync::Arc;
 use clap::Args;
 use namely_files::{IssuedCertificate, ResumeSecret};
 use namely_host::clock::unix_ns;
+use namely_security::validity::UtcTime;
 use namely_security::{
     Certificate, KeyChain, KeyChainError, KeyEntry, KeyType, NewKey, Passphrase, Signer, TrustPolicy,
     validity,
@@ -51,12 +52,13 @@ pub fn data_signer_or_new(ctx: &Context<'_>, prefix: &Name) -> Result<Signer, Fa
     if let Some(entry) = chain.key_above(prefix.as_name()).map_err(key_failure)? {
         return signer_of(&chain, &entry);
     }
+    let now_ns = signing_time()?;
     let entry = chain
         .generate(&NewKey {
             identity: prefix.as_name(),
             key_type: KeyType::Ed25519,
-            validity: validity::days_from(unix_ns(), VALIDITY_DAYS),
-            version: unix_ns() / 1_000_000,
+            validity: validity::days_from(now_ns, VALIDITY_DAYS),
+            version: now_ns / 1_000_000,
             passphrase: None,
         })
         .map_err(key_failure)?;
@@ -88,6 +90,28 @@ pub fn certificates_for(prefix: &Name) -> Result<Vec<IssuedCertificate>, Failure
     Ok(certificates
         .map(|certificate| IssuedCertificate { issuer: issuer_of(&certificate), certificate })
         .collect())
+}
+
+/// The beginning of 2024, s since the Unix epoch. No machine that runs this program has an earlier
+/// time.
+const CLOCK_S_MIN: u64 = 1_704_067_200;
+
+/// Returns the time for the validity of a new certificate, ns since the Unix epoch.
+///
+/// # Errors
+/// The machine's clock is not set. A certificate of ten years made in 1970 would end in 1980.
+pub fn signing_time() -> Result<u64, Failure> {
+    checked_time(unix_ns())
+}
+
+fn checked_time(now_ns: u64) -> Result<u64, Failure> {
+    let now_s = now_ns / 1_000_000_000;
+    if now_s >= CLOCK_S_MIN {
+        return Ok(now_ns);
+    }
+    let message =
+        format!("this machine's clock shows {}, so a certificate would end too early", UtcTime(now_s));
+    Err(Failure::failed(message).hint("set the clock, and run the command again"))
 }
 
 /// Returns the secret that authenticates the journals of partial files; `None`, which is logged, if
@@ -176,5 +200,19 @@ impl Trust {
             true => beside,
             false => Trust::AnchorFiles { beside: Box::new(beside), files: self.trust.clone() },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unset_clock_makes_no_certificate() {
+        let start_ns = CLOCK_S_MIN * 1_000_000_000;
+        assert_eq!(checked_time(start_ns).unwrap(), start_ns);
+        let failure = checked_time(start_ns - 1).unwrap_err();
+        assert!(failure.message.contains("2023-12-31 23:59:59 UTC"), "{}", failure.message);
+        assert!(checked_time(0).unwrap_err().message.contains("1970-01-01"));
     }
 }

@@ -3,8 +3,11 @@
 use crate::common;
 
 use std::fs;
+use std::sync::Arc;
 
 use common::Home;
+use namely_security::{Certificate, KeyType, PrivateKey};
+use namely_wire::{Name, ValidityPeriod};
 
 #[test]
 fn keys_are_made_listed_chosen_and_deleted() {
@@ -79,6 +82,40 @@ fn certificates_are_issued_imported_and_trusted() {
     assert_eq!(trusted[0]["names_below"], "/lab");
     home.ok(["cert", "distrust", trusted[0]["certificate"].as_str().unwrap()]);
     assert!(home.json(["cert", "trusted"]).is_empty());
+}
+
+/// A self-signed certificate with this validity, s from now.
+fn certificate(from_s: i64, until_s: i64) -> Certificate {
+    let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
+    let at = |offset: i64| (namely_host::clock::unix_ns() / 1_000_000_000).saturating_add_signed(offset);
+    let validity = ValidityPeriod { not_before_s: at(from_s), not_after_s: at(until_s) };
+    let name: Name = "/lab/KEY/1".parse().unwrap();
+    Certificate::self_signed(name.as_name(), &key, validity, 1).unwrap()
+}
+
+#[test]
+fn a_useless_certificate_is_not_trusted() {
+    let home = Home::new();
+    let day = 86_400;
+    let good = certificate(-day, day);
+    let mut forged = good.wire().to_vec();
+    *forged.last_mut().unwrap() ^= 1;
+    for (octets, why) in [
+        (certificate(-9 * day, -day).wire().to_vec(), "it expired on"),
+        (certificate(day, 9 * day).wire().to_vec(), "it is valid from"),
+        (certificate(day, -day).wire().to_vec(), "before it begins"),
+        (forged, "not by its own key"),
+    ] {
+        fs::write(home.path("bad.cert"), octets).unwrap();
+        let said = home.fails(6, ["cert", "trust", "bad.cert"]);
+        assert!(said.contains("is not trusted") && said.contains(why) && said.contains("--force"), "{said}");
+        assert!(home.json(["cert", "trusted"]).is_empty(), "{why}");
+        let forced = home.run(["cert", "trust", "bad.cert", "--force"]);
+        assert!(forced.code == Some(0) && forced.stderr.contains(why), "{forced:?}");
+        home.ok(["cert", "distrust", "/lab"]);
+    }
+    fs::write(home.path("good.cert"), good.wire()).unwrap();
+    home.ok(["cert", "trust", "good.cert"]);
 }
 
 #[test]

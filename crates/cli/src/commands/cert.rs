@@ -14,13 +14,16 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure, io_failure};
-use crate::keys::{VALIDITY_DAYS, key_chain, key_failure, passphrase, passphrase_for};
+use crate::keys::{VALIDITY_DAYS, key_chain, key_failure, passphrase, passphrase_for, signing_time};
 use crate::options::name;
 use crate::output::say;
 use crate::router::{connection_failure, nack_failure, open};
 
 /// Maximum octets of a file that `import` reads.
 const IMPORT_OCTETS_MAX: u64 = 64 << 10;
+
+/// Difference between the clocks of two hosts at which a new certificate is trusted already, s.
+const CLOCK_TOLERANCE_S: u64 = 60;
 
 /// Manage certificates and trust anchors.
 #[derive(Debug, Subcommand)]
@@ -263,7 +266,7 @@ impl Issue {
         } else {
             chain.signer(which, own.as_ref()).map_err(key_failure)?
         };
-        let period = validity::days_from(unix_ns(), self.days);
+        let period = validity::days_from(signing_time()?, self.days);
         let certificate = Certificate::issue(
             request.key_name(),
             request.public_key(),
@@ -296,6 +299,10 @@ pub struct Trust {
     /// The expected fingerprint. Without it, the command asks at the terminal.
     #[arg(long, value_name = "HEX", requires = "from")]
     fingerprint: Option<String>,
+    /// Trust the certificate even if nothing verifies by it now: expired, not yet valid, or not
+    /// signed by its own key.
+    #[arg(long)]
+    force: bool,
 }
 
 impl Trust {
@@ -305,6 +312,7 @@ impl Trust {
             (Some(file), None) => parse_certificate(file, &read_file(file)?)?,
             (None, None) => return Err(Failure::failed("there is no certificate to trust")),
         };
+        self.check(ctx, &certificate)?;
         key_chain()?.trust(&certificate).map_err(key_failure)?;
         ctx.out.answer(
             || format!("{} is trusted for names below {}", certificate.name(), certificate.identity()),
@@ -314,6 +322,18 @@ impl Trust {
             }),
         );
         Ok(())
+    }
+
+    /// Refuses a certificate by which nothing verifies; with `--force` only warns of it.
+    fn check(&self, ctx: &Context<'_>, certificate: &Certificate) -> Result<(), Failure> {
+        let Some(why) = fault(certificate, unix_ns() / 1_000_000_000) else { return Ok(()) };
+        if self.force {
+            ctx.out.remark(format!("warning: {why}: nothing verifies by {}", certificate.name()));
+            return Ok(());
+        }
+        let message = format!("{} is not trusted: {why}", certificate.name());
+        Err(Failure::new(Exit::NotVerified, message)
+            .hint("ask its owner for another; --force trusts it, but nothing verifies by it"))
     }
 
     /// Fetches the certificate of the signer of `name`, and returns it once the user has confirmed
@@ -352,6 +372,29 @@ impl Trust {
             _ => Err(Failure::new(Exit::NotVerified, "not trusted")),
         }
     }
+}
+
+/// Returns the reason for which a verifier would reject all signatures below a trusted certificate.
+fn fault(certificate: &Certificate, now_s: u64) -> Option<String> {
+    let period = certificate.validity();
+    let [from, until] = [period.not_before_s, period.not_after_s].map(UtcTime);
+    if period.not_before_s > period.not_after_s {
+        return Some(format!("its validity ends ({until}) before it begins ({from})"));
+    }
+    if now_s > period.not_after_s {
+        return Some(format!("it expired on {until}"));
+    }
+    if now_s + CLOCK_TOLERANCE_S < period.not_before_s {
+        return Some(format!(
+            "it is valid from {from} on, and this machine's clock shows {}",
+            UtcTime(now_s)
+        ));
+    }
+    // The signature of another issuer could be checked only with that issuer's certificate.
+    let is_signed =
+        |data: DataView<'_>| certificate.public_key().verify(&[data.signed_portion], data.signature_value);
+    let is_wrong = certificate.is_self_signed() && !DataView::parse(certificate.wire()).is_ok_and(is_signed);
+    is_wrong.then(|| "its signature is not by its own key, which it names as its signer".to_owned())
 }
 
 /// Returns the certificate of the key that signs `name`. The newest metadata of `name` names the

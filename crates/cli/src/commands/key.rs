@@ -1,14 +1,13 @@
 //! `namely key`: the user's keys.
 
 use clap::{Args, Subcommand, ValueEnum};
-use namely_host::clock::unix_ns;
 use namely_security::{KeyEntry, KeyType, NewKey, validity};
 use namely_wire::Name;
 use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::keys::{VALIDITY_DAYS, key_chain, key_failure, passphrase};
+use crate::keys::{VALIDITY_DAYS, key_chain, key_failure, passphrase, signing_time};
 use crate::options::name;
 use crate::output::Cell;
 
@@ -130,12 +129,13 @@ impl New {
         if passphrase.as_ref().is_some_and(|p| p.is_empty()) {
             return Err(Failure::failed("an empty passphrase protects nothing"));
         }
+        let now_ns = signing_time()?;
         let entry = key_chain()?
             .generate(&NewKey {
                 identity: self.identity.as_name(),
                 key_type: self.kind.into(),
-                validity: validity::days_from(unix_ns(), self.days),
-                version: unix_ns() / 1_000_000,
+                validity: validity::days_from(now_ns, self.days),
+                version: now_ns / 1_000_000,
                 passphrase: passphrase.as_ref(),
             })
             .map_err(key_failure)?;
