@@ -12,6 +12,7 @@ use crate::options::Global;
     version,
     about = "Named Data Networking: request data by name; the network finds it, caches it and proves its producer",
     after_help = EXAMPLES,
+    help_template = crate::help::template(),
     max_term_width = 110,
     subcommand_required = true,
     arg_required_else_help = true
@@ -26,13 +27,43 @@ pub struct Cli {
 }
 
 const EXAMPLES: &str = "Examples:
-  namely demo                          a file through two routers, verified, nothing to set up
+  namely demo                          a file through two routers, verified
   namely up                            start a router
   namely serve ./data --prefix /lab    publish a directory
   namely get /lab/run7.root            fetch a file by name and verify it
 
-Exit status: 0 done, 1 failed, 2 wrong usage, 3 no router, 4 no such data, 5 no answer in time,
-6 not verified, 7 refused by the router, 69 and 78 as namelyd, 130 interrupted.";
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 no router, 4 no such data, 5 no
+answer in time, 6 not verified, 7 refused by the router, 69 and 78 as namelyd,
+130 interrupted.";
+
+/// Words of other programs, each with the hint to the command that does this here.
+const USUAL_WORDS: [(&str, &str); 20] = [
+    ("stop", "`namely down` stops the router"),
+    ("start", "`namely up` starts a router"),
+    ("run", "`namely up` starts a router"),
+    ("list", "`namely ls NAME` lists a directory"),
+    ("dir", "`namely ls NAME` lists a directory"),
+    ("cat", "`namely get NAME -o -` prints a file"),
+    ("fetch", "`namely get NAME` fetches a file"),
+    ("download", "`namely get NAME` fetches a file"),
+    ("upload", "`namely put FILE NAME` publishes a file"),
+    ("publish", "`namely serve DIR --prefix /NAME` publishes a directory"),
+    ("share", "`namely serve DIR --prefix /NAME` publishes a directory"),
+    ("traceroute", "`namely why NAME --trace` explains the way of a name, hop by hop"),
+    ("cert list", "`namely cert trusted` lists the trusted certificates, `namely key list` your keys"),
+    ("cert remove", "`namely cert distrust NAME` removes trust"),
+    ("cert delete", "`namely cert distrust NAME` removes trust"),
+    ("key show", "`namely cert show IDENTITY` shows the certificate of a key"),
+    ("key remove", "`namely key delete NAME` deletes a key"),
+    ("route show", "`namely route list` lists the routes"),
+    ("route delete", "`namely route remove PREFIX` removes a route"),
+    ("face delete", "`namely face destroy FACE` destroys a face"),
+];
+
+/// Returns the hint to the command for `words`, commands of other programs.
+pub fn usual_command(words: &str) -> Option<&'static str> {
+    USUAL_WORDS.into_iter().find(|(usual, _)| *usual == words).map(|(_, hint)| hint)
+}
 
 /// Returns the command that `word` probably means. The command differs in one letter, or in two if
 /// the word has five letters or more. Clap's own measure finds no match for short words with two
@@ -71,6 +102,11 @@ pub enum Command {
     Demo(demo::Demo),
     /// Start a router
     Up(up::Up),
+    /// Stop the router that runs in the background
+    Down(down::Down),
+    /// Show the settings of a router, and how they differ from others
+    #[command(subcommand)]
+    Config(config::Settings),
     /// Publish a directory under a name
     Serve(serve::Serve),
     /// Fetch a file or a directory by name, verified
@@ -242,5 +278,18 @@ mod tests {
         assert_eq!(found("statsu").as_deref(), Some("status"));
         assert_eq!(found("neighbours").as_deref(), Some("neighbors"));
         assert_eq!((found("xyz"), found("fetch")), (None, None));
+    }
+
+    #[test]
+    fn usual_words_lead_to_commands() {
+        for (words, hint) in USUAL_WORDS {
+            let parse = |line: &str| {
+                let words = line.split(' ').filter(|word| !word.is_empty());
+                Cli::try_parse_from(["namely"].into_iter().chain(words)).err().map(|error| error.kind())
+            };
+            assert!(parse(words).is_some(), "{words} is a command already");
+            let command = hint.split('`').nth(1).unwrap().strip_prefix("namely ").unwrap();
+            assert_ne!(parse(command), Some(clap::error::ErrorKind::InvalidSubcommand), "{hint}");
+        }
     }
 }

@@ -5,12 +5,14 @@ pub mod catalogue;
 pub mod cert;
 pub mod channel;
 pub mod complete;
+pub mod config;
 pub mod cs;
 #[cfg(feature = "dashboard")]
 pub mod dashboard;
 pub mod demo;
 #[cfg(feature = "dissect")]
 pub mod dissect;
+pub mod down;
 pub mod face;
 #[cfg(feature = "generate")]
 pub mod generate;
@@ -68,6 +70,8 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
     match &cli.command {
         Command::Demo(c) => c.run(&ctx),
         Command::Up(c) => c.run(&ctx),
+        Command::Down(c) => c.run(&ctx),
+        Command::Config(c) => c.run(&ctx),
         Command::Serve(c) => c.run(&ctx),
         Command::Get(c) => c.run(&ctx),
         Command::Ls(c) => c.run(&ctx),

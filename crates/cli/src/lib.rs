@@ -11,6 +11,7 @@ pub mod commands;
 pub mod context;
 pub mod failure;
 pub mod fetching;
+pub mod help;
 pub mod keys;
 pub mod nfd_conf;
 pub mod nfdc;
@@ -59,18 +60,23 @@ pub fn main() -> ExitCode {
 /// Returns the command line, and a hint if it has the syntax of another program. A wrong command
 /// line or a request for help ends the process.
 fn command_line() -> (args::Cli, Option<String>) {
-    let error = match args::Cli::try_parse() {
+    let mut error = match args::Cli::try_parse() {
         Ok(cli) => return (cli, None),
         Err(error) => error,
     };
     let theirs: Option<Vec<String>> =
         std::env::args_os().skip(1).map(|word| word.into_string().ok()).collect();
-    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) {
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand).cloned() {
+        let word = &word;
         let first = theirs.iter().flatten().find(|argument| !argument.starts_with('-'));
         let is_command = first == Some(word);
         let is_suggested = error.get(ContextKind::SuggestedSubcommand).is_some();
         if let Some(why) = args::left_out(word) {
             output::say(format!("hint: {why}"));
+        } else if let Some(usual) = args::usual_command(&command_words(theirs.iter().flatten(), word)) {
+            // Clap suggests the command with the most similar letters, such as `top` for `stop`.
+            error.remove(ContextKind::SuggestedSubcommand);
+            output::say(format!("hint: {usual}"));
         } else if let Some(near) = args::nearest(word).filter(|_| is_command && !is_suggested) {
             output::say(format!("hint: did you mean `namely {near}`?"));
         }
@@ -82,6 +88,18 @@ fn command_line() -> (args::Cli, Option<String>) {
         Ok(cli) => (cli, Some(format!("hint: here that is `namely {}`", ours.join(" ")))),
         Err(_) => error.exit(),
     }
+}
+
+/// Returns the words of a command line up to the unknown command `word`, without options.
+fn command_words<'a>(line: impl Iterator<Item = &'a String>, word: &str) -> String {
+    let mut words = Vec::new();
+    for argument in line.filter(|argument| !argument.starts_with('-')) {
+        words.push(argument.as_str());
+        if argument == word {
+            break;
+        }
+    }
+    words.join(" ")
 }
 
 /// Initializes logging of the libraries. Warnings are logged by default, and each `-v` adds a

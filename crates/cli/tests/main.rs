@@ -2,6 +2,7 @@
 //! program.
 
 mod common;
+mod completion;
 mod containers;
 mod dashboard;
 mod docs;

@@ -327,6 +327,58 @@ fn completion_lists_faces_prefixes_and_keys() {
 }
 
 #[test]
+fn down_stops_the_router() {
+    let home = Home::with_router();
+    let said = home.ok(["down"]);
+    assert!(said.contains("has stopped"), "{said}");
+    assert_eq!(home.run(["status"]).code, Some(3));
+    assert!(!home.path("namely.sock").exists(), "it stopped in order");
+    home.fails(3, ["down"]);
+}
+
+#[test]
+fn down_stops_no_other_program() {
+    let home = Home::new();
+    let _listener = std::os::unix::net::UnixListener::bind(home.path("namely.sock")).unwrap();
+    let said = home.fails(7, ["down"]);
+    assert!(said.contains("is no router of namely"), "{said}");
+}
+
+#[test]
+fn config_shows_settings_and_differences() {
+    let home = Home::new();
+    let socket = home.router_uri();
+    let text = format!(
+        "[faces]\nlisten = [\"{socket}\"]\n[tables]\ncs_packets_max = 100\n[strategy]\n\"/a\" = \"multicast\"\n"
+    );
+    std::fs::write(home.path("namely.toml"), &text).unwrap();
+    let file = ["--config", "namely.toml"];
+    let shown = home.json([&["config", "show"], &file[..]].concat());
+    let of = |key: &str| shown.iter().find(|row| row["key"] == key).unwrap().clone();
+    assert_eq!(
+        (&of("tables.cs_packets_max")["value"], &of("tables.cs_packets_max")["origin"]),
+        (&"100".into(), &"namely.toml:4".into())
+    );
+    assert_eq!(of("faces.workers")["origin"], "default");
+    let keys = |words: &[&str]| -> Vec<String> {
+        let rows = home.json([&["config", "diff"], &file[..], words].concat());
+        rows.iter().map(|row| row["key"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(keys(&[]), ["faces.listen", "strategy./a", "tables.cs_packets_max"]);
+    let command = home.namely([&["up"], &file[..]].concat());
+    let mut router = Home::new();
+    router.spawn(command);
+    home.wait_for("the router", || home.run(["status"]).code == Some(0));
+    assert!(keys(&["--running"]).is_empty(), "{:?}", keys(&["--running"]));
+    std::fs::write(home.path("namely.toml"), text.replace("100", "200").replace("\"/a\"", "\"/b\"")).unwrap();
+    assert_eq!(keys(&["--running"]), ["tables.cs_packets_max", "strategy./a", "strategy./b"]);
+    std::fs::write(home.path("namely.toml"), "[faces]\nbogus = 1\n").unwrap();
+    assert!(
+        home.fails(78, [&["config", "show"], &file[..]].concat()).contains("namely.toml:2:1: unknown key")
+    );
+}
+
+#[test]
 fn a_closed_pipe_is_no_failure() {
     let home = Home::with_router();
     for words in [&["status", "--report"][..], &["completions", "bash"]] {

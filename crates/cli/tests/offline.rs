@@ -5,6 +5,7 @@ use crate::common;
 use std::fs;
 use std::sync::Arc;
 
+use clap::CommandFactory;
 use common::Home;
 use namely_security::{Certificate, KeyType, PrivateKey};
 use namely_wire::{Name, ValidityPeriod};
@@ -213,25 +214,41 @@ fn the_bypass_model_prints_and_draws() {
     assert!(home.fails(1, ["model", "bypass", "5x3", "--plot", "/no/such/x.svg"]).contains("/no/such"));
 }
 
+/// The words of each command without subcommands.
+fn commands(command: &clap::Command, path: &[String], found: &mut Vec<Vec<String>>) {
+    let below: Vec<_> = command.get_subcommands().filter(|of| !of.is_hide_set()).collect();
+    if below.is_empty() {
+        found.push(path.to_vec());
+    }
+    for of in below {
+        commands(of, &[path, &[of.get_name().to_owned()]].concat(), found);
+    }
+}
+
 #[test]
 fn every_help_text_has_an_example() {
     let home = Home::new();
-    let mut commands = vec![Vec::new()];
-    while let Some(path) = commands.pop() {
+    let mut all = Vec::new();
+    commands(&namely::args::Cli::command(), &[], &mut all);
+    assert!(all.len() > 60, "{all:?}");
+    for path in all {
         let help = home.ok(path.iter().map(String::as_str).chain(["--help"]));
-        let subcommands: Vec<String> = help
-            .lines()
-            .skip_while(|l| *l != "Commands:")
-            .skip(1)
-            .take_while(|l| l.starts_with("  "))
-            .filter_map(|l| l.split_whitespace().next())
-            .filter(|c| *c != "help")
-            .map(str::to_string)
-            .collect();
-        if subcommands.is_empty() {
-            assert!(help.contains("Example"), "namely {}: no example\n{help}", path.join(" "));
-        }
-        commands.extend(subcommands.into_iter().map(|c| [path.clone(), vec![c]].concat()));
+        assert!(help.contains("Example"), "namely {}: no example\n{help}", path.join(" "));
+    }
+}
+
+#[test]
+fn unknown_commands_get_useful_hints() {
+    let home = Home::new();
+    for (line, hint, misleading) in [
+        ("stop", "`namely down`", "'top'"),
+        ("list", "`namely ls NAME`", "'similar"),
+        ("cert list", "`namely cert trusted`", "'distrust'"),
+        ("--json route show", "`namely route list`", "'similar"),
+        ("gte", "`namely get`", "'similar"),
+    ] {
+        let said = home.fails(2, line.split(' '));
+        assert!(said.contains(hint) && !said.contains(misleading), "{line}: {said}");
     }
 }
 

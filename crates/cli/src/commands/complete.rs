@@ -1,13 +1,21 @@
 //! `namely complete`: values for a shell's completion, such as faces and prefixes. Commands and
 //! options are left out, because the shell's own script completes them.
 
+use std::time::Duration;
+
 use clap::Args;
 use namely_client::Client;
+use namely_socket::{Consumer, ConsumerOptions};
+use namely_wire::rdr::{listing, listing_name};
+use namely_wire::{Component, Name};
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::keys::{key_chain, key_failure};
 use crate::router::connect;
+
+/// Longest wait for the listing of a directory, because a user waits at the terminal.
+const LISTING_MAX: Duration = Duration::from_secs(2);
 
 /// Print completions of a command line, for shells.
 #[derive(Debug, Args)]
@@ -23,8 +31,10 @@ pub struct Complete {
 enum Kind {
     Face,
     Prefix,
+    Object,
     Key,
     Certificate,
+    Anchor,
     Strategy,
     Nothing,
 }
@@ -36,7 +46,7 @@ impl Complete {
             Some((typed, before)) => (typed.as_str(), before),
             None => ("", &[][..]),
         };
-        let mut values = values(ctx, kind(before)).unwrap_or_default();
+        let mut values = values(ctx, kind(before), typed).unwrap_or_default();
         values.retain(|value| value.starts_with(typed));
         values.sort_unstable();
         values.dedup();
@@ -54,29 +64,38 @@ fn kind(before: &[String]) -> Kind {
             "--face" | "--nexthop" => return Kind::Face,
             "--prefix" | "-p" => return Kind::Prefix,
             "--key" | "--signer" => return Kind::Key,
+            // The shell completes files.
+            "-o" | "--output" | "--trust" | "--policy" | "--config" | "-c" => return Kind::Nothing,
             _ => {}
         }
     }
     let words: Vec<&str> = before.iter().map(String::as_str).filter(|word| !word.starts_with('-')).collect();
     match words[..] {
         ["face", "show" | "update" | "destroy"] | ["route", "add" | "remove", _] => Kind::Face,
-        ["get" | "ls" | "stat" | "peek" | "ping" | "wait", ..]
+        ["get" | "ls" | "stat" | "cat" | "mount", ..] => Kind::Object,
+        ["peek" | "ping" | "wait", ..]
         | ["route", "add" | "remove"]
         | ["bind", "remove"]
         | ["cs", "erase"]
         | ["strategy", "set" | "unset"] => Kind::Prefix,
         ["strategy", "set", _] => Kind::Strategy,
         ["key", "default" | "delete"] | ["cert", "issue"] => Kind::Key,
-        ["cert", "show" | "export" | "distrust"] => Kind::Certificate,
+        ["cert", "show" | "export"] => Kind::Certificate,
+        ["cert", "distrust"] => Kind::Anchor,
         _ => Kind::Nothing,
     }
 }
 
-fn values(ctx: &Context<'_>, kind: Kind) -> Result<Vec<String>, Failure> {
+fn values(ctx: &Context<'_>, kind: Kind, typed: &str) -> Result<Vec<String>, Failure> {
     Ok(match kind {
         Kind::Nothing => Vec::new(),
         Kind::Face => connect(ctx)?.faces()?.iter().map(|face| face.face_id.to_string()).collect(),
         Kind::Prefix => prefixes(&mut connect(ctx)?)?,
+        Kind::Object => {
+            let mut names = prefixes(&mut connect(ctx)?)?;
+            names.extend(entries(ctx, typed, &names));
+            names
+        }
         Kind::Strategy => {
             let of_name = |strategy: &namely_wire::Name| {
                 let last = strategy.components().filter(|c| c.version().is_none()).last();
@@ -97,7 +116,35 @@ fn values(ctx: &Context<'_>, kind: Kind) -> Result<Vec<String>, Failure> {
             let certificates = keys.iter().flat_map(|key| &key.certificates);
             certificates.map(|certificate| certificate.name().to_string()).collect()
         }
+        Kind::Anchor => {
+            let (anchors, _) = key_chain()?.anchors().map_err(key_failure)?;
+            let names = anchors.iter().flat_map(|anchor| [anchor.identity(), anchor.name()]);
+            names.map(|name| name.to_string()).collect()
+        }
     })
+}
+
+/// The names in the directory that was typed up to its last slash, if one of `prefixes` leads
+/// there: another name would only cost the wait for an answer.
+fn entries(ctx: &Context<'_>, typed: &str, prefixes: &[String]) -> Vec<String> {
+    let Some(directory) = typed.rsplit_once('/').and_then(|(directory, _)| directory.parse::<Name>().ok())
+    else {
+        return Vec::new();
+    };
+    let is_above = |prefix: &Name| !prefix.is_empty() && prefix.as_name().is_prefix_of(directory.as_name());
+    if !prefixes.iter().filter_map(|prefix| prefix.parse().ok()).any(|prefix| is_above(&prefix)) {
+        return Vec::new();
+    }
+    let options = ConsumerOptions {
+        router: ctx.global.router.clone(),
+        trust_router_of: ctx.global.trusted(),
+        timeout: Some(LISTING_MAX),
+        ..ConsumerOptions::default()
+    };
+    let Ok(consumer) = Consumer::bind(Name::new(), options) else { return Vec::new() };
+    let Ok(octets) = consumer.fetch(&listing_name(directory.as_name())) else { return Vec::new() };
+    let entries = listing(&octets).map_while(Result::ok);
+    entries.map(|entry| directory.join(Component::generic(entry.name)).to_string()).collect()
 }
 
 fn prefixes(router: &mut Client) -> Result<Vec<String>, Failure> {
@@ -122,11 +169,14 @@ mod tests {
             ("--json face destroy", Kind::Face),
             ("route add", Kind::Prefix),
             ("route add /lab", Kind::Face),
-            ("get", Kind::Prefix),
+            ("get", Kind::Object),
+            ("get /lab/x -o", Kind::Nothing),
+            ("ping", Kind::Prefix),
             ("strategy set", Kind::Prefix),
             ("strategy set /", Kind::Strategy),
             ("key delete", Kind::Key),
             ("cert show", Kind::Certificate),
+            ("cert distrust", Kind::Anchor),
             ("serve data --prefix", Kind::Prefix),
             ("face", Kind::Nothing),
             ("", Kind::Nothing),

@@ -64,11 +64,15 @@ fn values_of(shell: Shell) -> &'static str {
         Shell::Bash => {
             r#"
 _namely_with_values() {
-    _namely "$@"
-    local value cur="${COMP_WORDS[COMP_CWORD]}"
+    local value cur="${COMP_WORDS[COMP_CWORD]}" values=()
     while IFS= read -r value; do
-        COMPREPLY+=("$value")
+        values+=("$value")
     done < <(namely complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+    if [[ ${#values[@]} -gt 0 && $cur != -* ]]; then
+        COMPREPLY=("${values[@]}")
+    else
+        _namely "$@"
+    fi
 }
 complete -F _namely_with_values -o nosort -o bashdefault -o default namely"#
         }
@@ -78,7 +82,7 @@ _namely_with_values() {
     local -a values
     values=(${(f)"$(namely complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)"})
     (( $#values )) && compadd -a values
-    _namely "$@"
+    [[ $#values -gt 0 && $words[CURRENT] != -* ]] || _namely "$@"
 }
 compdef _namely_with_values namely"#
         }

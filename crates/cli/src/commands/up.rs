@@ -58,7 +58,7 @@ impl Up {
 }
 
 /// Converts the router's failure, with the exit status of `namelyd`.
-fn failure(failure: namely_daemon::Failure) -> Failure {
+pub(super) fn failure(failure: namely_daemon::Failure) -> Failure {
     let exit = match failure.exit {
         namely_daemon::Exit::Failed => Exit::Failed,
         namely_daemon::Exit::CannotListen => Exit::CannotListen,

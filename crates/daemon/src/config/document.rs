@@ -79,6 +79,25 @@ impl<'a> Document<'a> {
         found.map(|at| self.position(at))
     }
 
+    /// The ways to all values that are no tables, and no lists of tables.
+    pub(super) fn leaves(&self) -> Vec<Vec<Step>> {
+        let mut leaves = Vec::new();
+        add_leaves(&self.root, &mut Vec::new(), &mut leaves);
+        leaves
+    }
+
+    /// A value as it is written, in one line.
+    pub(super) fn text_of(&self, value: &Spanned<DeValue<'_>>) -> String {
+        let text = self.slice(value.span());
+        match value.get_ref() {
+            DeValue::Array(list) if text.contains('\n') => {
+                let entries: Vec<&str> = list.iter().map(|entry| self.slice(entry.span())).collect();
+                format!("[{}]", entries.join(", "))
+            }
+            _ => text.to_owned(),
+        }
+    }
+
     /// The text at `span`.
     pub(super) fn slice(&self, span: Range<usize>) -> &'a str {
         self.text.get(span).unwrap_or_default()
@@ -147,6 +166,26 @@ fn each_key(table: &DeTable<'_>, call: &mut dyn FnMut(&str, usize)) {
             }
             _ => {}
         }
+    }
+}
+
+fn add_leaves(table: &DeTable<'_>, path: &mut Vec<Step>, leaves: &mut Vec<Vec<Step>>) {
+    for (key, value) in table.iter() {
+        path.push(Step::from(&**key.get_ref()));
+        match value.get_ref() {
+            DeValue::Table(table) => add_leaves(table, path, leaves),
+            DeValue::Array(array) if array.first().is_some_and(|entry| entry.get_ref().is_table()) => {
+                for (index, entry) in array.iter().enumerate() {
+                    path.push(Step::Entry(index));
+                    if let DeValue::Table(table) = entry.get_ref() {
+                        add_leaves(table, path, leaves);
+                    }
+                    path.pop();
+                }
+            }
+            _ => leaves.push(path.clone()),
+        }
+        path.pop();
     }
 }
 

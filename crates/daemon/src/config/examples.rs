@@ -9,7 +9,7 @@ use super::document::Document;
 use super::error::Step;
 
 /// The sample: each key with its default or an example. A test loads it.
-const SAMPLE: &str = include_str!("../../texts/namely.toml");
+pub(super) const SAMPLE: &str = include_str!("../../texts/namely.toml");
 
 /// The sample with all of its keys in force.
 pub(super) fn sample() -> &'static str {
@@ -99,12 +99,11 @@ impl Examples {
 
     /// A value as it is written. Of a list in several lines, the first entry.
     fn text(&self, value: &Spanned<DeValue<'static>>) -> Option<String> {
-        let text = self.0.slice(value.span());
         match value.get_ref() {
-            DeValue::Array(list) if text.contains('\n') => {
+            DeValue::Array(list) if self.0.slice(value.span()).contains('\n') => {
                 Some(format!("[{}]", self.0.slice(list.first()?.span())))
             }
-            _ => Some(text.to_owned()),
+            _ => Some(self.0.text_of(value)),
         }
     }
 }

@@ -1,0 +1,123 @@
+//! `namely down`: stops the router that `namely up` started in the background.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use namely_host::peer::{self, Peer};
+use namely_security::Signer;
+use namely_transport::connection::Options;
+use namely_wire::FaceUri;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde_json::json;
+
+use crate::context::Context;
+use crate::failure::{Exit, Failure};
+use crate::router::open;
+
+/// The names of the programs that are routers, as the kernel shows them.
+const PROGRAMS: [&str; 2] = ["namely", "namelyd"];
+
+/// Stop the router of this machine that other commands use.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  namely up &\n  namely down\n\nA router of systemd is stopped by `systemctl stop namelyd.socket namelyd`."
+)]
+pub struct Down {
+    /// How long to wait for the end of the router, s.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    wait: u32,
+}
+
+impl Down {
+    /// Sends SIGTERM to the router and waits for its end.
+    pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let socket = socket(ctx)?;
+        let shown = socket.display();
+        let found = peer_of(&socket)?;
+        let pid = found.pid.and_then(Pid::from_raw).ok_or_else(|| {
+            Failure::failed(format!("the router at {shown} runs in another container: stop it there"))
+        })?;
+        check_program(pid, &socket)?;
+        let process = pidfd_open(pid, PidfdFlags::empty())
+            .map_err(|errno| Failure::failed(format!("cannot stop process {pid}: {errno}")))?;
+        // The number could have passed to another process before it was opened. A process that
+        // still listens has kept it.
+        if peer_of(&socket)?.pid != found.pid {
+            return Err(
+                Failure::failed(format!("another router has taken over {shown}")).hint("run it again")
+            );
+        }
+        match pidfd_send_signal(&process, Signal::TERM) {
+            // It ended by itself meanwhile.
+            Ok(()) | Err(Errno::SRCH) => {}
+            Err(Errno::PERM) => {
+                let why = format!("the router at {shown} belongs to user {}", found.uid);
+                return Err(
+                    Failure::new(Exit::Refused, why).hint("stop it as that user, or by `sudo namely down`")
+                );
+            }
+            Err(errno) => return Err(Failure::failed(format!("cannot stop process {pid}: {errno}"))),
+        }
+        if !has_ended(&process, Duration::from_secs(self.wait.into())) {
+            let why = format!("process {pid} still runs after {} s", self.wait);
+            return Err(Failure::new(Exit::Timeout, why).hint(format!("`kill -9 {pid}` ends it at once")));
+        }
+        ctx.out.answer(
+            || format!("the router at {shown} has stopped (process {pid})"),
+            || json!({"socket": shown.to_string(), "pid": pid.as_raw_nonzero().get()}),
+        );
+        Ok(())
+    }
+}
+
+/// The Unix socket of the selected router, which answers there.
+fn socket(ctx: &Context<'_>) -> Result<PathBuf, Failure> {
+    let options =
+        Options { reconnect: Duration::ZERO, signer: Signer::digest_sha256(), ..Options::default() };
+    let connection = open(ctx, options)?;
+    match connection.uri() {
+        FaceUri::Unix(path) => Ok(PathBuf::from(path)),
+        // The Unix socket is beside that of the shared memory.
+        FaceUri::Memif { path, .. } => Ok(Path::new(path).with_extension("sock")),
+        uri => Err(Failure::failed(format!("the router at {uri} is not known as a process of this machine"))
+            .hint("name its Unix socket: --router unix:///PATH")),
+    }
+}
+
+/// The process that listens at a socket.
+fn peer_of(socket: &Path) -> Result<Peer, Failure> {
+    let found = UnixStream::connect(socket).and_then(peer::of);
+    found.map_err(|error| {
+        Failure::new(Exit::NoRouter, format!("no router listens at {}: {error}", socket.display()))
+    })
+}
+
+/// Refuses to stop another program: a service manager that has opened the socket, or a router that
+/// an application embeds.
+fn check_program(pid: Pid, socket: &Path) -> Result<(), Failure> {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let name = name.trim_end();
+    if PROGRAMS.contains(&name) {
+        return Ok(());
+    }
+    let why =
+        format!("process {pid} ({name}), which listens at {}, is no router of namely", socket.display());
+    let hint = match name {
+        "systemd" => "systemd opened this socket: `systemctl stop namelyd.socket namelyd` stops the router",
+        _ => "stop that program itself",
+    };
+    Err(Failure::new(Exit::Refused, why).hint(hint))
+}
+
+/// Waits for the end of a process, for `limit` at most.
+fn has_ended(process: &OwnedFd, limit: Duration) -> bool {
+    // The descriptor of a process is readable once the process has ended (pidfd_open(2)).
+    let mut polled = [PollFd::new(process, PollFlags::IN)];
+    let limit = Timespec::try_from(limit).unwrap_or(Timespec { tv_sec: 10, tv_nsec: 0 });
+    poll(&mut polled, Some(&limit)).is_ok_and(|ready| ready > 0)
+}
