@@ -166,3 +166,28 @@ fn the_units_pass_systemd_verification() {
     let of_ours: Vec<_> = said.lines().filter(|line| line.contains("namelyd.s")).collect();
     assert!(of_ours.is_empty(), "{said}");
 }
+
+#[test]
+fn the_units_name_manuals_and_network() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |path: &str| {
+        std::fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    };
+    let service = read("packaging/systemd/namelyd.service");
+    assert!(service.contains("\nDocumentation=man:namelyd(8)"), "{service}");
+    // An address under `listen` exists only once the network is configured.
+    for key in ["After", "Wants"] {
+        let line = service.lines().find(|line| line.starts_with(&format!("{key}="))).unwrap();
+        assert!(line.contains("network-online.target"), "{line}");
+    }
+    let (build, page) = (read("packaging/deb/build"), read("docs/install.md"));
+    for unit in ["namely.service", "namely-serve@.service"] {
+        let text = read(&format!("packaging/systemd/user/{unit}"));
+        assert!(
+            text.contains("\nDocumentation=man:namely-") && text.contains("WantedBy=default.target"),
+            "{unit}"
+        );
+        assert!(build.contains(&format!("namely/usr/lib/systemd/user/{unit}")), "the package has {unit}");
+    }
+    assert!(page.contains("systemctl --user enable --now namely") && page.contains("serve/data.conf"));
+}
