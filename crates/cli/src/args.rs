@@ -208,7 +208,7 @@ pub enum Command {
     Completions(generate::Completions),
     /// Write the man pages to a directory
     #[cfg(feature = "generate")]
-    Man(generate::Man),
+    Man(man::Man),
 }
 
 #[cfg(test)]

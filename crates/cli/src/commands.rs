@@ -20,6 +20,8 @@ pub mod get;
 pub mod kernel;
 pub mod key;
 pub mod ls;
+#[cfg(feature = "generate")]
+pub mod man;
 pub mod migrate;
 #[cfg(feature = "model")]
 pub mod model;

@@ -266,10 +266,26 @@ fn completions_and_man_pages_are_generated() {
         assert!(home.ok(["completions", shell]).contains("namely"));
     }
     assert!(home.ok(["completions", "bash", "--program", "namelyd"]).contains("--no-config"));
-    home.ok(["man", "pages"]);
+    let said = home.run(["man", "pages"]).stderr;
+    assert!(said.contains(&format!("export MANPATH={}:", home.path("pages").display())), "{said}");
     let page = |path: &str| fs::read_to_string(home.path("pages").join(path)).unwrap();
     let add = page("man1/namely-route-add.1");
     assert!(add.contains(".TH") && add.contains("prefix"));
+    let list = page("man1/namely-face-list.1");
+    let (released, version) = (namely::commands::man::RELEASED, env!("CARGO_PKG_VERSION"));
+    let title = list.lines().find(|line| line.starts_with(".TH")).unwrap().replace('"', "");
+    assert_eq!(title, format!(".TH namely-face-list 1 {released} namely {version} User Commands"));
+    let changes = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../CHANGELOG.md")).unwrap();
+    assert!(changes.contains(&format!("## {version} - {released}")), "the date of the release");
+    for path in ["man1/namely.1", "man1/namely-face-list.1", "man8/namelyd.8"] {
+        for heading in ["EXIT STATUS", "ENVIRONMENT", "FILES", "EXAMPLES", "SEE ALSO"] {
+            assert!(page(path).contains(heading), "{path}: {heading}");
+        }
+        assert!(!page(path).contains("EXTRA"), "{path}");
+    }
+    let get = page("man1/namely-get.1");
+    let examples = get.split("EXAMPLES\n.nf\n").nth(1).unwrap().lines().next().unwrap();
+    assert!(examples.starts_with("namely get /"), "each on a line of its own: {examples}");
     assert!(page("man8/namelyd.8").contains("no\\-config"));
     assert!(page("man5/namely.toml.5").contains("cs_packets_max = 65536"));
     // If man(1) is installed, it reads the pages without a warning.
