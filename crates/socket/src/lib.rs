@@ -53,3 +53,8 @@ pub use self::producer::{
 };
 pub use self::session::{BUFFERS_OCTETS_MAX, PRODUCERS_MAX};
 pub use namely_store::StoreError;
+
+/// The programs of docs/sockets.md, which `cargo test --doc` compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../texts/sockets.md")]
+struct Page;
