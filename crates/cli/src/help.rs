@@ -16,12 +16,13 @@ const fn row(group: &'static str, commands: &'static [&'static str], about: &'st
     Row { group, commands, about }
 }
 
-const ROWS: [Row; 20] = [
+const ROWS: [Row; 21] = [
     row("Start", &["demo"], "a file through two routers, nothing to set up"),
     row("", &["up", "down", "wait"], "start a router, stop it, wait until it runs"),
     row("", &["config", "migrate"], "its configuration; that of NFD"),
     row("Data", &["serve", "put"], "publish a directory, a file"),
     row("", &["get", "ls", "stat"], "fetch, list, inspect by name, verified"),
+    row("", &["mount"], "a directory as a file system, read-only"),
     row("", &["proxy", "catalogue"], "HTTP over named data; blocks of files"),
     row("Trust", &["key", "cert"], "your keys; certificates and trust anchors"),
     row("Router", &["status", "top"], "its state; its traffic, in the terminal"),

@@ -30,15 +30,17 @@ pub struct Checked {
 pub(crate) fn check(config: &Config) -> Result<Vec<String>, Failure> {
     let uid = privileges::uid(config)?;
     kernel::check_loaded(config)?;
-    let found = Machine { config, written: written(config), faults: Vec::new() };
+    let found = Machine { config, written: written(config), faults: Vec::new(), remarks: Vec::new() };
     let found = found.listeners(uid).groups().rights().memory().disk();
+    let mut remarks = found.remarks;
     ConfigError::all(found.faults).map_err(|error| {
         let error = config.located(error);
         Failure::new(Exit::CannotListen, error.to_string())
     })?;
-    let remarks =
-        (uid != rustix::process::geteuid().as_raw()).then(|| format!("the router runs as user {uid}"));
-    Ok(remarks.into_iter().collect())
+    if uid != rustix::process::geteuid().as_raw() {
+        remarks.push(format!("the router runs as user {uid}"));
+    }
+    Ok(remarks)
 }
 
 /// The configuration of the file alone, for the positions of its values: options of the command
@@ -53,11 +55,22 @@ struct Machine<'a> {
     config: &'a Config,
     written: Option<Config>,
     faults: Vec<Result<(), ConfigError>>,
+    remarks: Vec<String>,
 }
 
 impl Machine<'_> {
     fn add(&mut self, key: Vec<Step>, reason: String) {
         self.faults.push(Err(ConfigError::at_path(key, &reason)));
+    }
+
+    /// A missing device. The router waits for it, but the forwarder in the kernel does not.
+    fn device(&mut self, name: &str) -> Option<String> {
+        let why = device_fault(name)?;
+        if self.config.kernel.enabled {
+            return Some(why);
+        }
+        self.remarks.push(format!("{why}, and the router waits for it"));
+        None
     }
 
     /// The key of a listener in the file, if it is from there.
@@ -77,7 +90,7 @@ impl Machine<'_> {
                 FaceUri::Unix(path) | FaceUri::Memif { path, .. } => {
                     socket_folders::fault(Path::new(path), uid)
                 }
-                FaceUri::Device(name) => device_fault(name),
+                FaceUri::Device(name) => self.device(name),
                 uri => uri.address().and_then(|address| address_fault(address.ip())),
             };
             if let Some(why) = why {
@@ -92,7 +105,7 @@ impl Machine<'_> {
 
     fn groups(mut self) -> Self {
         for (entry, group) in self.config.faces.multicast.iter().enumerate() {
-            if let Some(why) = device_fault(&group.interface) {
+            if let Some(why) = self.device(&group.interface) {
                 let key = vec!["faces".into(), "multicast".into(), entry.into(), "interface".into()];
                 self.add(key, format!("the group {}: {why}", group.group));
             }
