@@ -48,8 +48,10 @@ pub fn main() -> ExitCode {
             );
         }
     }
-    match commands::run(&cli, &out) {
+    match commands::run(&cli, &out).and_then(|()| out.finish()) {
         Ok(()) => ExitCode::SUCCESS,
+        // As in `namely get NAME -o - | head`.
+        Err(_) if out.is_content_unread() => ExitCode::SUCCESS,
         Err(failure) => {
             out.failure(&failure);
             ExitCode::from(failure.exit as u8)
@@ -82,11 +84,11 @@ fn command_line() -> (args::Cli, Option<String>) {
         }
     }
     let Some(ours) = theirs.and_then(|line| nfdc::translated(&line)).filter(|_| error.use_stderr()) else {
-        error.exit()
+        output::end_with(&error)
     };
     match args::Cli::try_parse_from(["namely"].into_iter().chain(ours.iter().map(String::as_str))) {
         Ok(cli) => (cli, Some(format!("hint: here that is `namely {}`", ours.join(" ")))),
-        Err(_) => error.exit(),
+        Err(_) => output::end_with(&error),
     }
 }
 

@@ -4,8 +4,8 @@
 //! Most output contains file names, or text of routers and of the system. Such output is written as
 //! [`Text`] or JSON, so that a terminal executes no control sequence in foreign text.
 
-use std::cell::Cell as Flag;
-use std::io::{self, IsTerminal, Write};
+use std::cell::{Cell as Flag, RefCell};
+use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -73,13 +73,23 @@ pub struct Output {
     json: bool,
     quiet: bool,
     is_closed: Flag<bool>,
+    /// Whether the reader left while raw octets were written.
+    is_content_unread: Flag<bool>,
+    /// The first failed write, unless the reader has left.
+    fault: RefCell<Option<io::Error>>,
 }
 
 impl Output {
     /// Creates the output. With `json`, answers are JSON lines. With `quiet`, there are no remarks
     /// and no progress bars.
     pub fn new(json: bool, quiet: bool) -> Self {
-        Output { json, quiet, is_closed: Flag::new(false) }
+        Output {
+            json,
+            quiet,
+            is_closed: Flag::new(false),
+            is_content_unread: Flag::new(false),
+            fault: RefCell::new(None),
+        }
     }
 
     /// Returns true if answers are JSON lines.
@@ -142,7 +152,8 @@ impl Output {
 
     /// Prints lines, with and without `--json`. A closed pipe (`namely … | head`) ends the output,
     /// but not the command: further output is dropped. A command whose only purpose is its output
-    /// checks [`Output::is_closed`].
+    /// checks [`Output::is_closed`]. Any other failed write fails the command at its end
+    /// ([`Output::finish`]).
     pub fn line(&self, text: impl Into<Text>) {
         self.write(&text.into().ended());
     }
@@ -156,8 +167,27 @@ impl Output {
     }
 
     /// Returns standard output for raw octets: the content of a file, a packet, a certificate.
-    pub fn content(&self) -> impl Write + use<> {
-        io::stdout().lock()
+    pub fn content(&self) -> impl Write {
+        Content { out: self, stdout: io::stdout().lock() }
+    }
+
+    /// Returns true if the reader left while raw octets were written. The command then ends
+    /// early, and this is no failure.
+    pub fn is_content_unread(&self) -> bool {
+        self.is_content_unread.get()
+    }
+
+    /// Writes buffered output, and reports the first write that has failed since the start. All
+    /// commands end with this call: a full disk must not leave a cut file and status 0.
+    ///
+    /// # Errors
+    /// Standard output cannot be written, and its reader has not just left.
+    pub fn finish(&self) -> Result<(), Failure> {
+        if let Err(error) = io::stdout().flush() {
+            self.note(&error);
+        }
+        let failed = |error| Failure::failed(format!("cannot write to standard output: {error}"));
+        self.fault.take().map_or(Ok(()), |error| Err(failed(error)))
     }
 
     /// Prints a question at the terminal, and reads the answer.
@@ -183,8 +213,16 @@ impl Output {
 
     fn write(&self, text: &str) {
         let mut stdout = io::stdout().lock();
-        if stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_err() {
-            self.is_closed.set(true);
+        if let Err(error) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+            self.note(&error);
+        }
+    }
+
+    /// Records a failed write. Only EPIPE means that the reader has left.
+    fn note(&self, error: &io::Error) {
+        self.is_closed.set(true);
+        if error.kind() != ErrorKind::BrokenPipe {
+            self.fault.borrow_mut().get_or_insert_with(|| copy_of(error));
         }
     }
 
@@ -200,6 +238,60 @@ impl Output {
         }
         self.is_closed.get()
     }
+}
+
+/// Returns an error with the same code and text.
+fn copy_of(error: &io::Error) -> io::Error {
+    error
+        .raw_os_error()
+        .map_or_else(|| io::Error::new(error.kind(), error.to_string()), io::Error::from_raw_os_error)
+}
+
+/// Standard output for raw octets.
+struct Content<'a> {
+    out: &'a Output,
+    stdout: StdoutLock<'static>,
+}
+
+impl Content<'_> {
+    fn noted<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        match &result {
+            // The caller repeats an interrupted call.
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => {
+                self.out.note(error);
+                self.out.is_content_unread.set(error.kind() == ErrorKind::BrokenPipe);
+            }
+            Ok(_) => {}
+        }
+        result
+    }
+}
+
+impl Write for Content<'_> {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        let written = self.stdout.write(octets);
+        self.noted(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.stdout.flush();
+        self.noted(flushed)
+    }
+}
+
+/// Prints the text of clap (a help, the version or an error), and ends the process with clap's
+/// status. A help that cannot be written is a failure.
+pub fn end_with(error: &clap::Error) -> ! {
+    let printed = error.print().and_then(|()| io::stdout().flush());
+    let code = match printed {
+        Err(fault) if !error.use_stderr() && fault.kind() != ErrorKind::BrokenPipe => {
+            say(format!("error: cannot write to standard output: {fault}"));
+            i32::from(Exit::Failed as u8)
+        }
+        _ => error.exit_code(),
+    };
+    std::process::exit(code)
 }
 
 /// Prints lines on standard error, also without an [`Output`].

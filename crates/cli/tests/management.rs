@@ -389,6 +389,51 @@ fn a_closed_pipe_is_no_failure() {
     }
 }
 
+/// A command whose output cannot be stored must not report success.
+#[test]
+fn a_full_disk_fails_each_command() {
+    let mut home = Home::with_router();
+    home.ok(["key", "new", "/lab/carol"]);
+    fs::write(home.path("note.txt"), "no line break").unwrap();
+    let put = home.namely(["put", "note.txt", "/lab/note", "--for", "3600"]);
+    home.spawn(put);
+    home.ok(["wait", "/lab/note"]);
+    for words in [
+        &["status"][..],
+        &["status", "--json"],
+        &["status", "--report"],
+        &["face", "list"],
+        &["route", "list", "--json"],
+        &["top", "--once", "--interval", "0.1"],
+        &["peek", "/lab/note", "--prefix", "--payload"],
+        &["get", "/lab/note", "-o", "-"],
+        &["key", "list"],
+        &["cert", "export", "/lab/carol"],
+        &["completions", "bash"],
+        &["version"],
+        &["--version"],
+        &["get", "--help"],
+    ] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let end = ended(home.namely(words).stdout(full).output().unwrap());
+        assert_eq!(end.code, Some(1), "{words:?}: {end:?}");
+        assert!(end.stderr.contains("No space left on device"), "{words:?}: {end:?}");
+    }
+}
+
+#[test]
+fn a_departed_reader_ends_get_quietly() {
+    let mut home = Home::with_router();
+    common::write_file(&home.path("big"), 1 << 20, 1);
+    let put = home.namely(["put", "big", "/lab/big", "--for", "3600"]);
+    home.spawn(put);
+    home.ok(["wait", "/lab/big"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let end = ended(home.namely(["get", "/lab/big", "-o", "-"]).stdout(writer).output().unwrap());
+    assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{end:?}");
+}
+
 /// `… | head`: a command whose only purpose is its output ends when its output is closed.
 #[test]
 fn watching_ends_when_its_pipe_closes() {

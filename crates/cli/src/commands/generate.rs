@@ -47,7 +47,7 @@ impl Completions {
                 out.push(b'\n');
             }
         }
-        // A closed pipe is no failure.
+        // The output reports a failure at the end of the command.
         let _ = ctx.out.content().write_all(&out);
         Ok(())
     }
