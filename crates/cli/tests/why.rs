@@ -105,6 +105,30 @@ fn why_reports_a_port_without_listener() {
 }
 
 #[test]
+fn a_returned_neighbor_is_called_alive() {
+    let (mut home, mut far) = (Home::with_router(), Home::new());
+    let at = format!("udp4://{}", namely_testkit::free_address());
+    home.ok(["route", "add", "/far", &at]);
+    let mut n = 0;
+    eventually("the face reports the closed port", || {
+        n += 1;
+        peek(&mut home, &format!("/far/{n}"));
+        why(&home, &["/far/x"])["cause"] == "unreachable"
+    });
+    let socket = far.router_uri();
+    far.start_router_at(&[&socket, &at]);
+    std::fs::write(far.path("note.txt"), "there").unwrap();
+    let put = far.namely(["put", "note.txt", "/far/note", "--for", "3600"]);
+    far.spawn(put);
+    far.ok(["wait", "/far/note"]);
+    let asked = ["peek", "/far/note", "--prefix", "--lifetime", "500"];
+    home.wait_for("an answer", || home.run(asked).code == Some(0));
+    // The counter of refusals still has its total.
+    let answer = is_because(&home, &["/far/other"], "ok", "");
+    assert!(answer["so"].as_str().unwrap().contains("it goes to face"), "{answer:#}");
+}
+
+#[test]
 fn a_failed_command_suggests_namely_why() {
     let home = Home::with_router();
     let hint = "`namely why /no/where` shows what the router knows";

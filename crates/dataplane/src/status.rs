@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use namely_forwarder::{FaceId, PacketCounts};
-use namely_io::{Carrier, FaceSnapshot, FaceState, RemoteKind, interfaces};
+use namely_io::{Carrier, FaceSnapshot, FaceState, RemoteKind, Unanswered, interfaces};
 use namely_link::{LinkConfig, LinkKind};
-use namely_messages::{FaceDetails, FacePersistency, FaceScope, FaceStatus, LinkType, face_flags};
+use namely_messages::{
+    FaceDetails, FacePersistency, FaceScope, FaceStatus, FaceUnanswered, LinkType, face_flags,
+};
 use namely_mgmt::FaceSettings;
 use namely_wire::{Endpoint, FaceUri, Family};
 
@@ -37,6 +39,7 @@ pub(super) fn face_status(id: FaceId, port: &FaceSnapshot, config: &LinkConfig, 
             | flag(config.reliability, face_flags::LINK_RELIABILITY)
             | flag(config.marking, face_flags::CONGESTION_MARKING),
         details: Some(details(port)),
+        unanswered: unanswered(port, now_ns),
         ..FaceStatus::default()
     }
 }
@@ -109,6 +112,18 @@ impl Users {
         let look_up = || namely_host::users::name_of(u32::try_from(uid).ok()?);
         details.user = self.0.entry(uid).or_insert_with(look_up).clone();
     }
+}
+
+/// Returns what was sent since the last arrival, if anything.
+fn unanswered(port: &FaceSnapshot, now_ns: u64) -> Option<FaceUnanswered> {
+    let Unanswered { interests, first_ns, failures } = port.unanswered;
+    let since_ms = |at_ns: u64| now_ns.saturating_sub(at_ns) / MS_NS;
+    (interests > 0 || failures > 0).then(|| FaceUnanswered {
+        idle_ms: since_ms(port.active_ns),
+        waiting_ms: first_ns.map(since_ms),
+        interests,
+        failures,
+    })
 }
 
 /// Adds the packet counts, which only the forwarder has.

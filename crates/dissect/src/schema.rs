@@ -39,6 +39,7 @@ pub(super) enum Block {
     FaceList,
     FaceStatus,
     FaceDetails,
+    FaceUnanswered,
     ChannelList,
     ChannelStatus,
     FibList,
@@ -173,6 +174,7 @@ fn management_fields(block: Block) -> &'static [Field] {
         Block::FaceList => &const { [f(ENTRY, "FaceStatus", Value::Inside(Block::FaceStatus))] },
         Block::FaceStatus => FACE_STATUS_FIELDS,
         Block::FaceDetails => FACE_DETAILS_FIELDS,
+        Block::FaceUnanswered => FACE_UNANSWERED_FIELDS,
         Block::ChannelList => {
             &const { [f(CHANNEL_STATUS, "ChannelStatus", Value::Inside(Block::ChannelStatus))] }
         }
@@ -434,6 +436,7 @@ const FACE_STATUS_FIELDS: &[Field] = &[
     f(N_OUT_BYTES, "NOutBytes", COUNT_OF),
     f(FLAGS, "Flags", COUNT_OF),
     f(FACE_DETAILS, "Details", Value::Inside(Block::FaceDetails)),
+    f(FACE_UNANSWERED, "Unanswered", Value::Inside(Block::FaceUnanswered)),
 ];
 
 const FACE_DETAILS_FIELDS: &[Field] = &[
@@ -443,6 +446,13 @@ const FACE_DETAILS_FIELDS: &[Field] = &[
     f(FACE_UID, "Uid", COUNT_OF),
     f(FACE_USER, "User", Value::Text),
     f(FACE_GIVEN_URI, "GivenUri", Value::Text),
+];
+
+const FACE_UNANSWERED_FIELDS: &[Field] = &[
+    f(FACE_IDLE, "Idle", Value::Number("ms")),
+    f(FACE_WAITING, "Waiting", Value::Number("ms")),
+    f(N_OUT_INTERESTS, "NOutInterests", COUNT_OF),
+    f(FACE_FAILURES, "NFailures", COUNT_OF),
 ];
 
 const FIB_ENTRY_FIELDS: &[Field] =

@@ -104,5 +104,7 @@ pub use packets::PacketSocket;
 pub use port::{FaceSender, SendError};
 pub use program::ProgramName;
 pub use shared::WORKERS_MAX;
-pub use status::{Carrier, Credentials, FaceCounters, FaceSnapshot, FaceState, FaceTag, RemoteKind};
+pub use status::{
+    Carrier, Credentials, FaceCounters, FaceSnapshot, FaceState, FaceTag, RemoteKind, Unanswered,
+};
 pub use unproven::UNPROVEN_BURST_NS;

@@ -76,6 +76,18 @@ pub struct FaceCounters {
     pub drops: DropCounters,
 }
 
+/// What a face sent since the last frame arrived on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unanswered {
+    /// Interests sent.
+    pub interests: u64,
+    /// The time of the first of them, ns of [`namely_host::clock`].
+    pub first_ns: Option<u64>,
+    /// Frames that the system reported as not received: the peer has no such port, the network or
+    /// the peer is unreachable, the system forbids them, or the face was down.
+    pub failures: u64,
+}
+
 /// A snapshot of a face.
 #[derive(Clone, Debug)]
 pub struct FaceSnapshot {
@@ -108,6 +120,10 @@ pub struct FaceSnapshot {
     pub expires_ns: Option<u64>,
     /// Inode of a datagram socket, the key of [`crate::udp::kernel_drops`].
     pub socket_inode: Option<u64>,
+    /// The time of the last arrival, or of the start of the face, ns of [`namely_host::clock`].
+    pub active_ns: u64,
+    /// What was sent since then.
+    pub unanswered: Unanswered,
     /// Counters.
     pub counters: FaceCounters,
 }

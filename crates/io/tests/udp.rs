@@ -6,7 +6,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use namely_io::{
-    CloseReason, FaceShares, FaceTag, IoOptions, MulticastOptions, OpenError, UdpOptions, UnprovenLimits,
+    CloseReason, FaceShares, FaceTag, IoOptions, MulticastOptions, OpenError, UdpOptions, Unanswered,
+    UnprovenLimits,
 };
 use namely_messages::FacePersistency;
 use namely_testkit::{Need, eventually, skip, until};
@@ -154,6 +155,39 @@ fn a_lost_peer_ends_only_its_transport() {
     back.set_read_timeout(Some(PATIENCE)).unwrap();
     io.send(permanent, &packet(10, 2));
     while received(&back) != packet(10, 2) {}
+}
+
+/// An Interest, as far as a face knows one.
+fn interest(fill: u8) -> Vec<u8> {
+    [&[5, 10][..], &[fill; 10]].concat()
+}
+
+#[test]
+fn a_returned_peer_clears_its_old_failures() {
+    let (io, _) = listening(IoOptions::default());
+    let gone = namely_testkit::free_address();
+    let face = io.open(move |io| io.open_udp(gone, None, FacePersistency::Permanent)).unwrap();
+    let unanswered = || io.status(face).unwrap().unanswered;
+    eventually("it is refused", || {
+        io.send(face, &interest(1));
+        unanswered().failures > 2
+    });
+    assert!(unanswered().interests > 2 && unanswered().first_ns.is_some());
+    let back = namely_testkit::bound_again(|| UdpSocket::bind(gone));
+    back.set_read_timeout(Some(PATIENCE)).unwrap();
+    io.send(face, &interest(2));
+    while received(&back) != interest(2) {}
+    let router = io.status(face).unwrap().local.address().unwrap();
+    back.send_to(&packet(10, 3), router).unwrap();
+    assert_eq!(io.next_frame(), (face, packet(10, 3)));
+    eventually("the counts begin anew", || unanswered() == Unanswered::default());
+    assert!(io.drops(face, "refused") > 2, "the totals stay");
+    // Data is no request, so the peer need not answer it.
+    io.send(face, &packet(10, 4));
+    assert_eq!(received(&back), packet(10, 4));
+    assert_eq!(unanswered(), Unanswered::default());
+    io.send(face, &interest(5));
+    assert_eq!((unanswered().interests, unanswered().failures), (1, 0));
 }
 
 #[test]

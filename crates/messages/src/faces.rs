@@ -53,6 +53,8 @@ block! {
         pub flags: u64 = FLAGS;
         /// Namely's own values; other routers have none.
         pub details: Option<FaceDetails> = FACE_DETAILS;
+        /// What was sent since the last frame arrived, if anything: namely's own.
+        pub unanswered: Option<FaceUnanswered> = FACE_UNANSWERED;
     }
 }
 
@@ -95,6 +97,22 @@ impl FaceStatus {
     /// Whether the face can send; `None` if the router does not report it.
     pub fn state(&self) -> Option<FaceState> {
         self.details.as_ref().map(|details| details.state)
+    }
+}
+
+block! {
+    /// What a face sent since the last frame arrived on it. Totals do not show whether a peer
+    /// answers now.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct FaceUnanswered: FACE_UNANSWERED {
+        /// The time since the last frame arrived, or since the face was made, ms.
+        pub idle_ms: u64 = FACE_IDLE;
+        /// The time since the first Interest was sent after that, ms.
+        pub waiting_ms: Option<u64> = FACE_WAITING;
+        /// NOutInterests: the Interests sent after that.
+        pub interests: u64 = N_OUT_INTERESTS;
+        /// Frames after that which did not reach the peer, as the system reported.
+        pub failures: u64 = FACE_FAILURES;
     }
 }
 

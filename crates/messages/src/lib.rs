@@ -101,7 +101,9 @@ pub use explain::{
     Explained, ExplainedData, ExplainedHop, ExplainedInterest, ExplainedRight, ExplainedRoute,
     ExplainedSending, explain_name,
 };
-pub use faces::{ChannelStatus, FaceDetails, FaceEventNotification, FaceQueryFilter, FaceStatus};
+pub use faces::{
+    ChannelStatus, FaceDetails, FaceEventNotification, FaceQueryFilter, FaceStatus, FaceUnanswered,
+};
 pub use hop::{HOP_LIMIT_MAX, HopAnswer, HopNext, hop_name, hop_query_name};
 pub use neighbors::{NeighborState, NeighborStatus};
 pub use parameters::ControlParameters;

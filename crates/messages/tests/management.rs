@@ -438,6 +438,7 @@ fn face_status() -> FaceStatus {
         out_octets: 8,
         flags: face_flags::CONGESTION_MARKING,
         details: None,
+        unanswered: Some(FaceUnanswered { idle_ms: 9000, waiting_ms: Some(8000), interests: 3, failures: 2 }),
     }
 }
 
@@ -468,6 +469,8 @@ fn face_details_name_the_program() {
 fn face_status_and_events_survive_a_round_trip() {
     let status = face_status();
     assert_eq!(FaceStatus::decode(&status.to_vec()), Ok(status.clone()));
+    let answered = FaceStatus { unanswered: None, ..status.clone() };
+    assert_eq!(FaceStatus::decode(&answered.to_vec()), Ok(answered));
     assert_eq!(FaceStatus::decode(&[128, 3, 105, 1, 1]), Err(DecodeError::Missing(114)));
     let event = FaceEventNotification {
         kind: FaceEventKind::Created,

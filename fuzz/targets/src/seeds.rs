@@ -287,6 +287,7 @@ fn face_status() -> FaceStatus {
         out_octets: 8,
         flags: 3,
         details: None,
+        unanswered: None,
     }
 }
 

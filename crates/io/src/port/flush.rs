@@ -51,7 +51,7 @@ impl<P: AsRef<[u8]> + Clone> FaceSender<P> {
             let after = writer.frames.memory_octets();
             *charge += after as isize - before as isize;
             state = self.state.lock();
-            state.count(&sent);
+            state.count(&sent, self.arrived());
             if sent.octets > 0 {
                 state.progress_ns = context.now_ns;
                 state.refused = None;

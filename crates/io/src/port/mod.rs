@@ -6,6 +6,7 @@
 mod flush;
 mod mtu;
 mod send;
+mod since_arrival;
 mod state;
 
 use std::fmt;
@@ -364,6 +365,18 @@ impl<P: AsRef<[u8]> + Clone> FaceSender<P> {
         self.arrivals.drops.lock().count(label);
     }
 
+    /// Counts a frame that the system reported as not received.
+    pub(crate) fn count_failure(&self) {
+        self.state.lock().since_arrival.on_failure(self.arrived(), 1);
+    }
+
+    /// Returns the number of frames that have arrived.
+    #[inline]
+    pub(super) fn arrived(&self) -> u64 {
+        // Relaxed: a count that is a frame old only delays a reset.
+        self.arrivals.frames.load(Ordering::Relaxed)
+    }
+
     /// Returns true if it can send.
     pub(crate) fn state(&self) -> FaceState {
         self.state.lock().state
@@ -429,6 +442,8 @@ impl<P: AsRef<[u8]> + Clone> FaceSender<P> {
             queue_octets: state.waiting().0,
             expires_ns,
             socket_inode: Some(self.socket_inode.load(Ordering::Relaxed)).filter(|inode| *inode > 0),
+            active_ns: self.active_ns(),
+            unanswered: state.since_arrival.report(counters.in_frames),
             counters,
         }
     }

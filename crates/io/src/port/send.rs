@@ -5,12 +5,34 @@ use std::sync::atomic::Ordering;
 
 use namely_link::{Evidence, Frame, LinkDrop, LinkSender, Outbound};
 use namely_wire::LpView;
+use namely_wire::types::INTEREST;
 
 use crate::queue::WaitingFrames;
 use crate::unproven::UnprovenPeer;
 
 use super::FaceSender;
 use super::state::{FaceSenderState, FollowUp, SendContext, SendError};
+
+/// The kind of a packet, as far as a port distinguishes them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PacketKind {
+    Interest,
+    Data,
+    Nack,
+}
+
+impl PacketKind {
+    #[inline]
+    fn of<P: AsRef<[u8]>>(outbound: &Outbound<P>) -> Self {
+        // NDN packet format v0.3: a packet begins with its TLV-TYPE, one octet for both kinds.
+        let is_interest = outbound.packet.as_ref().first().copied().map(u32::from) == Some(INTEREST);
+        match (outbound.headers.nack.is_some(), is_interest) {
+            (true, _) => PacketKind::Nack,
+            (false, true) => PacketKind::Interest,
+            (false, false) => PacketKind::Data,
+        }
+    }
+}
 
 /// Adds the frames of one packet to the queue.
 struct Entry<'a, P> {
@@ -39,9 +61,7 @@ impl<P: AsRef<[u8]> + Clone> FaceSender<P> {
         context: SendContext,
         charge: &mut isize,
     ) -> (Result<(), SendError>, FollowUp) {
-        // A Nack is not counted as an answer, so requests for absent Data count as unanswered.
-        let is_answer = outbound.headers.nack.is_none();
-        self.queue_packet(is_answer, total_octets, context, charge, |link, entry| {
+        self.queue_packet(PacketKind::of(&outbound), total_octets, context, charge, |link, entry| {
             link.send(outbound, context.now_ns, &mut |frame| entry.push(frame))
         })
     }
@@ -59,7 +79,7 @@ impl<P: AsRef<[u8]> + Clone> FaceSender<P> {
         context: SendContext,
         charge: &mut isize,
     ) -> (Result<(), SendError>, FollowUp) {
-        self.queue_packet(true, total_octets, context, charge, |link, entry| {
+        self.queue_packet(PacketKind::Data, total_octets, context, charge, |link, entry| {
             link.send_announced(outbound, announcement, share, context.now_ns, &mut |frame| entry.push(frame))
         })
     }
@@ -68,7 +88,7 @@ impl<P: AsRef<[u8]> + Clone> FaceSender<P> {
     #[inline]
     fn queue_packet(
         &self,
-        is_answer: bool,
+        kind: PacketKind,
         total_octets: isize,
         context: SendContext,
         charge: &mut isize,
@@ -76,6 +96,9 @@ impl<P: AsRef<[u8]> + Clone> FaceSender<P> {
     ) -> (Result<(), SendError>, FollowUp) {
         let mut state = self.state.lock();
         if let Err(error) = state.admit(&self.limits, || self.is_closed(), total_octets) {
+            if error == SendError::Down {
+                state.since_arrival.on_failure(self.arrived(), 1);
+            }
             return (Err(error), FollowUp::default());
         }
         let before = state.queue.memory_octets();
@@ -86,7 +109,8 @@ impl<P: AsRef<[u8]> + Clone> FaceSender<P> {
             *charge += (state.queue.memory_octets() - before) as isize;
             return (Err(error), state.follow_up(context));
         }
-        if is_answer {
+        // A Nack is not counted as an answer, so requests for absent Data count as unanswered.
+        if kind != PacketKind::Nack {
             // Changed under the lock only.
             self.answers.store(self.answers().wrapping_add(1), Ordering::Relaxed);
         }
@@ -99,6 +123,9 @@ impl<P: AsRef<[u8]> + Clone> FaceSender<P> {
         }
         if let Err(drop) = sent {
             return (Err(SendError::Link(drop)), FollowUp::default());
+        }
+        if kind == PacketKind::Interest {
+            state.since_arrival.on_interest(self.arrived(), context.now_ns);
         }
         (Ok(()), state.follow_up(context))
     }

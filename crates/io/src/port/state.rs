@@ -6,6 +6,7 @@ use namely_messages::FacePersistency;
 use namely_wire::FaceUri;
 use rustix::io::Errno;
 
+use super::since_arrival::SinceArrival;
 use crate::labels::sent;
 use crate::limits::{Limits, QUEUE_RESERVE_OCTETS};
 use crate::queue::{EvictedFrames, FrameQueue, WaitingFrames};
@@ -65,6 +66,9 @@ pub(super) const REFUSED_NS_MAX: u64 = 200_000_000;
 /// - Tests: `frames_refused_by_a_device_wait_in_order`
 const RETRY_NS: u64 = 250_000;
 
+/// Labels of frames that the system reported as not received.
+const FAILURES: [&str; 3] = [sent::REFUSED, sent::UNREACHABLE, sent::NOT_PERMITTED];
+
 /// The state under the lock.
 pub(super) struct FaceSenderState<P> {
     pub(super) state: FaceState,
@@ -96,6 +100,7 @@ pub(super) struct FaceSenderState<P> {
     pub(super) flushers: u64,
     /// The earliest time at which some worker serves the link's timer.
     pub(super) timer_ns: Option<u64>,
+    pub(super) since_arrival: SinceArrival,
     pub(super) counters: FaceCounters,
 }
 
@@ -157,6 +162,7 @@ impl<P: AsRef<[u8]> + Clone> FaceSenderState<P> {
             is_watched: false,
             flushers: 0,
             timer_ns: None,
+            since_arrival: SinceArrival::default(),
             counters: FaceCounters::default(),
         }
     }
@@ -290,7 +296,12 @@ impl<P: AsRef<[u8]> + Clone> FaceSenderState<P> {
         None
     }
 
-    pub(super) fn count(&mut self, sent: &FlushReport) {
+    /// Counts the outcome of a flush. `arrived` frames have arrived so far.
+    pub(super) fn count(&mut self, sent: &FlushReport, arrived: u64) {
+        let failures: u64 = FAILURES.iter().map(|label| sent.drops.of(label)).sum();
+        if failures > 0 {
+            self.since_arrival.on_failure(arrived, failures);
+        }
         self.counters.out_frames += sent.frames;
         self.counters.out_octets += sent.octets;
         self.counters.drops.merge(&sent.drops);

@@ -279,6 +279,7 @@ impl<H: Handler> Receiver<H> for PeerReceiver<H::Packet> {
                 }
                 Err(errno) => {
                     turn.count(sent::REFUSED);
+                    turn.port.count_failure();
                     count += 1;
                     // The peer has closed its port. If it comes back, it receives a new transport.
                     if turn.port.persistency() == FacePersistency::OnDemand {

@@ -1,7 +1,7 @@
 //! Diagnosis of a face from its counters.
 
 use namely_client::{Client, ClientError, FACE_LOCAL};
-use namely_messages::{Counter, FaceScope, FaceStatus};
+use namely_messages::{Counter, FaceScope, FaceStatus, FaceUnanswered};
 
 use super::{Step, Verdict, count, time_text};
 use crate::failure::Failure;
@@ -28,96 +28,144 @@ pub(super) struct Trouble {
     pub(super) hint: String,
 }
 
-/// Labels of counters, with the cause that they indicate, its explanation and the remedy.
-const SIGNS: [(&[&str], &str, &str, &str); 8] = [
-    (
-        &["link.mtu_too_small", "link.datagram_too_large"],
-        "mtu",
-        "has dropped frames that were too long for its MTU",
-        "`namely face update {} --mtu 1400`, or the MTU of the path",
-    ),
-    (
-        &["link.down"],
-        "face_down",
-        "is down: its peer or device is gone",
-        "look at the other end and at the device; a permanent face comes back by itself",
-    ),
-    (
-        &["link.refused", "link.unreachable"],
-        "unreachable",
-        "finds no listener at its far end",
-        "start the router at its far end, or route elsewhere",
-    ),
-    (
-        &["link.not_permitted"],
-        "not_permitted",
-        "may not send: the system forbids it",
-        "look at the firewall (`nft list ruleset`) and at the rights of the router",
-    ),
-    (
-        &["link.no_buffers"],
-        "device_full",
-        "has lost frames that its device did not take",
-        "make the device's queue longer (`ip link set DEVICE txqueuelen 1000`) or send less",
-    ),
-    (
-        &["link.queue_full", "link.codel", "link.queues_full", "link.stalled"],
-        "congested",
-        "has dropped packets from a full queue: its peer takes less than is sent",
-        "consumers that obey congestion marks help: `namely face update {} --congestion-marking on`",
-    ),
-    (
-        &["link.reassembly_timeout", "link.retransmissions_exhausted"],
-        "lossy",
-        "loses frames on its way",
-        "`namely face update {} --reliability on` at both ends sends lost frames again",
-    ),
-    (
-        &["link.ether_vlan"],
-        "vlan",
-        "receives frames with a VLAN tag that was added on the path",
-        "listen on the VLAN's own device, or tunnel by VXLAN (docs/discovery.md)",
-    ),
+/// Time without any frame, ms, from which on unanswered Interests count as a fault.
+const SILENT_MS: u64 = 2_000;
+
+/// A part of the packets, as one of this number, from which on losses count as a fault. A router
+/// that has run for months has lost some packets for each reason.
+const LOST_ONE_OF: u64 = 100;
+
+/// A fault that counters indicate.
+struct Sign {
+    /// The labels of the counters.
+    labels: &'static [&'static str],
+    cause: &'static str,
+    /// The explanation as a relative clause.
+    text: &'static str,
+    hint: &'static str,
+}
+
+/// Faults of a face whose frames do not reach its peer. They count from the last frame that arrived
+/// on: before it, the peer was reached.
+static UNREACHED: [Sign; 3] = [
+    Sign {
+        labels: &["link.down"],
+        cause: "face_down",
+        text: "is down: its peer or device is gone",
+        hint: "look at the other end and at the device; a permanent face comes back by itself",
+    },
+    Sign {
+        labels: &["link.refused", "link.unreachable"],
+        cause: "unreachable",
+        text: "finds no listener at its far end",
+        hint: "start the router at its far end, or route elsewhere",
+    },
+    Sign {
+        labels: &["link.not_permitted"],
+        cause: "not_permitted",
+        text: "may not send: the system forbids it",
+        hint: "look at the firewall (`nft list ruleset`) and at the rights of the router",
+    },
 ];
+
+/// Faults of a face that loses packets.
+static LOSSES: [Sign; 5] = [
+    Sign {
+        labels: &["link.mtu_too_small", "link.datagram_too_large"],
+        cause: "mtu",
+        text: "has dropped frames that were too long for its MTU",
+        hint: "`namely face update {} --mtu 1400`, or the MTU of the path",
+    },
+    Sign {
+        labels: &["link.no_buffers"],
+        cause: "device_full",
+        text: "has lost frames that its device did not take",
+        hint: "make the device's queue longer (`ip link set DEVICE txqueuelen 1000`) or send less",
+    },
+    Sign {
+        labels: &["link.queue_full", "link.codel", "link.queues_full", "link.stalled"],
+        cause: "congested",
+        text: "has dropped packets from a full queue: its peer takes less than is sent",
+        hint: "consumers that obey congestion marks help: `namely face update {} --congestion-marking on`",
+    },
+    Sign {
+        labels: &["link.reassembly_timeout", "link.retransmissions_exhausted"],
+        cause: "lossy",
+        text: "loses frames on its way",
+        hint: "`namely face update {} --reliability on` at both ends sends lost frames again",
+    },
+    Sign {
+        labels: &["link.ether_vlan"],
+        cause: "vlan",
+        text: "receives frames with a VLAN tag that was added on the path",
+        hint: "listen on the VLAN's own device, or tunnel by VXLAN (docs/discovery.md)",
+    },
+];
+
+impl Sign {
+    fn count(&self, face: &FaceStatus, counters: &[Counter]) -> u64 {
+        let is_own =
+            |c: &&Counter| c.face_id == Some(face.face_id) && self.labels.contains(&c.label.as_str());
+        counters.iter().filter(is_own).map(|c| c.value).sum()
+    }
+
+    fn trouble(&self, face: &FaceStatus, how_often: &str) -> Trouble {
+        Trouble {
+            cause: self.cause,
+            text: format!("{} ({how_often})", self.text),
+            hint: self.hint.replace("{}", &face.face_id.to_string()),
+        }
+    }
+}
 
 /// Returns the fault of a face, if there is one. A cause from a counter precedes missing answers.
 pub(super) fn trouble_of(face: &FaceStatus, counters: &[Counter]) -> Option<Trouble> {
-    let value = |label: &str| {
-        let of_face = |c: &&Counter| c.face_id == Some(face.face_id) && c.label == label;
-        counters.iter().find(of_face).map_or(0, |c| c.value)
-    };
-    let sign = SIGNS.iter().find_map(|(labels, cause, text, hint)| {
-        let n: u64 = labels.iter().map(|label| value(label)).sum();
-        (n > 0).then(|| Trouble {
-            cause,
-            text: format!("{text} ({})", count(n, "time")),
-            hint: hint.replace("{}", &face.face_id.to_string()),
-        })
-    });
-    sign.or_else(|| silence_of(face))
+    unreached(face, counters).or_else(|| loss_of(face, counters)).or_else(|| silence_of(face))
+}
+
+fn unreached(face: &FaceStatus, counters: &[Counter]) -> Option<Trouble> {
+    let failures = face.unanswered.map_or(0, |unanswered| unanswered.failures);
+    let sign = UNREACHED.iter().filter(|_| failures > 0).find(|sign| sign.count(face, counters) > 0)?;
+    let since = if face.in_octets > 0 { " since the last frame from there" } else { "" };
+    Some(sign.trouble(face, &format!("{}{since}", count(failures, "time"))))
+}
+
+fn loss_of(face: &FaceStatus, counters: &[Counter]) -> Option<Trouble> {
+    let packets = [face.in_interests, face.in_data, face.in_nacks].iter().sum::<u64>()
+        + [face.out_interests, face.out_data, face.out_nacks].iter().sum::<u64>();
+    LOSSES.iter().find_map(|sign| {
+        let lost = sign.count(face, counters);
+        let is_fault = lost > 0 && lost.saturating_mul(LOST_ONE_OF) >= packets;
+        is_fault.then(|| sign.trouble(face, &count(lost, "time")))
+    })
 }
 
 fn silence_of(face: &FaceStatus) -> Option<Trouble> {
     let is_remote = face.face_scope == FaceScope::NonLocal;
-    let is_silent = face.in_data + face.in_nacks == 0 && face.out_interests >= ASKED_MIN;
-    if !is_silent {
-        return None;
-    }
-    let (cause, text) = match (face.in_octets, is_remote) {
-        (0, true) => ("silent", "has sent nothing at all"),
-        (_, true) => ("no_answers", "has answered no Interest yet"),
-        (_, false) => ("no_answers", "is an application that has answered no Interest yet"),
+    let has_answered = face.in_data + face.in_nacks > 0;
+    let text = if !has_answered && face.out_interests >= ASKED_MIN {
+        let text = match (face.in_octets, is_remote) {
+            (0, true) => "has sent nothing at all",
+            (_, true) => "has answered no Interest yet",
+            (_, false) => "is an application that has answered no Interest yet",
+        };
+        format!("{text}, of {} sent there", count(face.out_interests, "Interest"))
+    } else {
+        let unanswered = face.unanswered.filter(|of| of.interests >= ASKED_MIN)?;
+        let waiting_ms = unanswered.waiting_ms.filter(|ms| *ms >= SILENT_MS)?;
+        format!(
+            "has sent nothing for {}, while {} went there",
+            time_text(waiting_ms),
+            count(unanswered.interests, "Interest")
+        )
     };
+    let is_silent = is_remote && (has_answered || face.in_octets == 0);
     let hint = if is_remote {
         format!("is a router at {}? `namely face show {}`", face.uri, face.face_id)
     } else {
         "look at that program's own messages".to_owned()
     };
-    Some(Trouble {
-        cause,
-        text: format!("{text}, of {} sent there", count(face.out_interests, "Interest")),
-        hint,
-    })
+    Some(Trouble { cause: if is_silent { "silent" } else { "no_answers" }, text, hint })
 }
 
 impl FaceFacts {
@@ -151,6 +199,9 @@ impl FaceFacts {
             },
             Step { at: "routes", found: if routes.is_empty() { "none".into() } else { routes.join(" ") } },
         ];
+        if let Some(unanswered) = &face.unanswered {
+            steps.push(Step { at: "unanswered", found: unanswered_text(unanswered) });
+        }
         let own = |c: &&Counter| c.face_id == Some(face.face_id) && c.value > 0;
         let dropped: Vec<String> =
             self.counters.iter().filter(own).map(|c| format!("{} {}", c.value, c.label)).collect();
@@ -176,6 +227,12 @@ impl FaceFacts {
         }
         Verdict::new("ok", "no fault was found")
     }
+}
+
+fn unanswered_text(unanswered: &FaceUnanswered) -> String {
+    let FaceUnanswered { idle_ms, interests, failures, .. } = unanswered;
+    let failed = if *failures > 0 { format!(", {failures} frames not received") } else { String::new() };
+    format!("{}{failed}; nothing came for {}", count(*interests, "Interest"), time_text(*idle_ms))
 }
 
 fn moved([interests, data, nacks, octets]: [u64; 4]) -> String {

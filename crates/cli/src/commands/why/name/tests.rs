@@ -1,6 +1,8 @@
 //! The table of faults: the router's data, and the cause and next step that follow from it.
 
-use namely_messages::{ExplainedData, ExplainedInterest, FacePersistency, LinkType, cs_flags, strategy_name};
+use namely_messages::{
+    ExplainedData, ExplainedInterest, FacePersistency, FaceUnanswered, LinkType, cs_flags, strategy_name,
+};
 
 use super::super::face::FaceFacts;
 use super::*;
@@ -58,6 +60,18 @@ fn hop(face_id: u64) -> Vec<ExplainedHop> {
 
 fn counted(label: &str, face_id: Option<u64>) -> Vec<Counter> {
     vec![Counter { face_id, ..Counter::new(label, 5) }]
+}
+
+/// Frames to the neighbor fail, and none has arrived since.
+fn unreached(facts: &mut NameFacts, label: &str) {
+    facts.counters = counted(label, Some(REMOTE));
+    facts.faces[1].unanswered = Some(FaceUnanswered { failures: 5, ..FaceUnanswered::default() });
+}
+
+/// Interests to the neighbor without any answer.
+fn unanswered(interests: u64, waiting_ms: u64) -> Option<FaceUnanswered> {
+    let idle_ms = waiting_ms + 10;
+    Some(FaceUnanswered { idle_ms, waiting_ms: Some(waiting_ms), interests, failures: 0 })
 }
 
 /// The planted fault, the cause that is found, and a word of the next step.
@@ -124,9 +138,10 @@ const FAULTS: &[Row] = &[
         "face list",
     ),
     ("a wrong MTU", |f| f.counters = counted("link.mtu_too_small", Some(REMOTE)), "mtu", "--mtu"),
-    ("a dead face", |f| f.counters = counted("link.down", Some(REMOTE)), "face_down", "device"),
-    ("nobody at the far end", |f| f.counters = counted("link.refused", Some(REMOTE)), "unreachable", "start"),
-    ("a firewall", |f| f.counters = counted("link.not_permitted", Some(REMOTE)), "not_permitted", "nft"),
+    ("a dead face", |f| unreached(f, "link.down"), "face_down", "device"),
+    ("nobody at the far end", |f| unreached(f, "link.refused"), "unreachable", "start"),
+    ("a firewall", |f| unreached(f, "link.not_permitted"), "not_permitted", "nft"),
+    ("a pulled cable", |f| f.faces[1].unanswered = unanswered(4, 21_000), "silent", "face show 301"),
     ("a full device", |f| f.counters = counted("link.no_buffers", Some(REMOTE)), "device_full", "txqueuelen"),
     (
         "a peer that reads slowly",
@@ -170,6 +185,42 @@ fn each_planted_fault_gets_cause_and_hint() {
     assert!(causes.len() >= 20, "{causes:?}");
 }
 
+/// Counters never fade. A neighbor that was away once must not be called dead for ever.
+#[test]
+fn old_refusals_blame_no_living_neighbor() {
+    let mut facts = healthy();
+    facts.counters = vec![Counter { face_id: Some(REMOTE), ..Counter::new("link.refused", 30) }];
+    assert_eq!(facts.verdict().cause, "ok", "{:?}", facts.verdict());
+    // They hid these faults.
+    facts.explained.pending = sent(REMOTE, 5, Some(NackReason::Duplicate));
+    assert_eq!(facts.verdict().cause, "nack_loop");
+    facts.explained.pending = sent(REMOTE, 5, Some(NackReason::NoRoute));
+    assert_eq!(facts.verdict().cause, "nack_no_route");
+}
+
+#[test]
+fn rare_losses_are_no_verdict() {
+    for (packets, cause) in [(500, "congested"), (501, "ok")] {
+        let mut facts = healthy();
+        facts.faces[1].in_data = packets - facts.faces[1].out_interests;
+        facts.counters = counted("link.queue_full", Some(REMOTE));
+        assert_eq!(facts.verdict().cause, cause, "5 of {packets}");
+    }
+}
+
+#[test]
+fn silence_of_two_seconds_is_reported() {
+    for (interests, waiting_ms, cause) in [(3, 2_000, "silent"), (3, 1_999, "ok"), (2, 60_000, "ok")] {
+        let mut facts = healthy();
+        facts.faces[1].unanswered = unanswered(interests, waiting_ms);
+        assert_eq!(facts.verdict().cause, cause, "{interests} in {waiting_ms} ms");
+    }
+    let mut facts = healthy();
+    facts.faces[1].unanswered = unanswered(4, 21_000);
+    let hop = facts.steps().into_iter().find(|step| step.at == "next hop").unwrap().found;
+    assert!(hop.ends_with("has sent nothing for 21.0 s, while 4 Interests went there"), "{hop}");
+}
+
 #[test]
 fn healthy_names_report_ok() {
     let is_well = |facts: &NameFacts, word: &str| {
@@ -211,6 +262,11 @@ fn a_face_verdict_follows_its_counters() {
     assert_eq!(of(remote(), vec![], &["/lab"]), "ok");
     assert_eq!(of(remote(), counted("link.datagram_too_large", Some(REMOTE)), &["/lab"]), "mtu");
     assert_eq!(of(remote(), counted("link.datagram_too_large", Some(APPLICATION)), &["/lab"]), "ok");
+    assert_eq!(
+        of(remote(), counted("link.refused", Some(REMOTE)), &["/lab"]),
+        "ok",
+        "before the last arrival"
+    );
     let (two, three) =
         (FaceStatus { out_interests: 2, ..remote() }, FaceStatus { out_interests: 3, ..remote() });
     assert_eq!((of(two, vec![], &["/lab"]), of(three, vec![], &["/lab"])), ("ok", "silent"));
