@@ -68,6 +68,26 @@ fn why_explains_routes_and_cached_data() {
     assert!(step(&answer, "next hop").contains("the application that bound it"), "{answer:#}");
 }
 
+/// `get` requests the newest version, which old segments in the content store do not answer.
+#[test]
+fn why_explains_the_first_request_of_get() {
+    let mut home = Home::with_router();
+    std::fs::write(home.path("note.txt"), "there").unwrap();
+    let put = home.namely(["put", "note.txt", "/lab/note", "--for", "3600"]);
+    let put = home.spawn(put);
+    home.ok(["wait", "/lab/note"]);
+    home.ok(["get", "/lab/note", "-o", "-"]);
+    home.stop(put);
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    home.ok(["route", "add", "/lab", &format!("udp://{}", silent.local_addr().unwrap())]);
+    let is_sent = |answer: &Value| answer["so"].as_str().unwrap().contains("that Interest goes to face");
+    home.wait_for("the end of the metadata's freshness", || is_sent(&why(&home, &["/lab/note"])));
+    let answer = why(&home, &["/lab/note"]);
+    assert!(answer["so"].as_str().unwrap().contains("the content store has /lab/note/"), "{answer:#}");
+    assert!(!answer["next"].as_str().unwrap_or_default().contains("erase"), "{answer:#}");
+    assert!(step(&answer, "get").contains("no longer fresh"), "{answer:#}");
+}
+
 #[test]
 fn why_finds_the_silent_face() {
     let mut home = Home::with_router();

@@ -4,8 +4,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use namely_client::{Client, ClientError, FACE_LOCAL};
 use namely_messages::{
-    Counter, CsInfo, Explained, ExplainedHop, ExplainedSending, FaceScope, FaceStatus, cs_flags,
+    Counter, CsInfo, Explained, ExplainedHop, ExplainedInterest, ExplainedSending, FaceScope, FaceStatus,
+    cs_flags,
 };
+use namely_wire::rdr::discovery_name;
 use namely_wire::{Component, NackReason, Name};
 
 use super::face::{Trouble, trouble_of};
@@ -23,6 +25,9 @@ const SILENT_MS: u64 = 1_000;
 pub(super) struct NameFacts {
     pub(super) name: Name,
     pub(super) explained: Explained,
+    /// The same for the Interest that `namely get` sends first: for the newest version, with
+    /// MustBeFresh. `None` if the name is that of a version, a segment, or a router's own.
+    pub(super) newest: Option<Explained>,
     pub(super) faces: Vec<FaceStatus>,
     pub(super) cs: CsInfo,
     pub(super) counters: Vec<Counter>,
@@ -33,11 +38,14 @@ pub(super) struct NameFacts {
 impl NameFacts {
     pub(super) fn query(router: &mut Client, name: &Name) -> Result<Self, ClientError> {
         let explained = router.explain(name)?;
+        let newest = is_versionless(name).then(|| router.explain(&discovery_name(name.as_name())));
+        let newest = newest.transpose()?;
         let own_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
         let router_ms = router.status()?.current_ms;
         Ok(NameFacts {
             name: name.clone(),
             explained,
+            newest,
             faces: router.faces()?,
             cs: router.cs_info()?,
             counters: router.counters()?,
@@ -51,8 +59,10 @@ impl NameFacts {
             Step { at: "scope", found: self.scope().into() },
             Step { at: "cache", found: self.cache() },
             Step { at: "pending", found: self.pending() },
-            Step { at: "route", found: self.route() },
         ];
+        steps
+            .extend(self.newest.as_ref().map(|newest| Step { at: "get", found: self.first_request(newest) }));
+        steps.push(Step { at: "route", found: self.route() });
         steps
             .extend(self.explained.next_hops.iter().map(|hop| Step { at: "next hop", found: self.hop(hop) }));
         let Explained { strategy, strategy_prefix, refusal, .. } = &self.explained;
@@ -108,6 +118,28 @@ impl NameFacts {
         found + state
     }
 
+    /// Describes the first Interest of `namely get`, and its answer from the content store.
+    fn first_request(&self, newest: &Explained) -> String {
+        let answer = match &newest.cached {
+            _ if newest.is_partial => "reported to managers of the router only".to_owned(),
+            Some(data) if data.fresh_ms > 0 && self.serves() => {
+                format!("in the content store, fresh for {}", time_text(data.fresh_ms))
+            }
+            Some(_) => "in the content store, but no longer fresh".to_owned(),
+            None => "not in the content store".to_owned(),
+        };
+        let sent = match newest.pending.is_empty() {
+            true => String::new(),
+            false => format!("; {}", sent_text(&newest.pending)),
+        };
+        format!("requests the newest version (32=metadata, MustBeFresh): {answer}{sent}")
+    }
+
+    /// The explanation of the Interest that decides: that of `namely get`, or that for the name.
+    fn decisive(&self) -> &Explained {
+        self.newest.as_ref().unwrap_or(&self.explained)
+    }
+
     fn pending(&self) -> String {
         let Explained { pending, pit_entries: entries, pit_capacity: most, is_partial, .. } = &self.explained;
         if *is_partial {
@@ -117,16 +149,10 @@ impl NameFacts {
         if pending.is_empty() {
             return format!("no face waits for it; {entries} of {most} in all");
         }
-        let sent = |sent: &ExplainedSending| {
-            let nack = sent.nack.map(|n| format!(", Nack {}", nack(n))).unwrap_or_default();
-            format!("face {} {} ago{nack}", sent.face_id, time_text(sent.since_ms))
-        };
-        let to: Vec<String> =
-            pending.iter().flat_map(|interest| interest.upstreams.iter().map(sent)).collect();
-        let to = if to.is_empty() { "sent nowhere".to_owned() } else { format!("sent to {}", to.join("; ")) };
         format!(
-            "{} for it, {to}; {entries} of {most} in all",
-            verb(waiting as u64, "face waits", "faces wait")
+            "{} for it, {}; {entries} of {most} in all",
+            verb(waiting as u64, "face waits", "faces wait"),
+            sent_text(pending)
         )
     }
 
@@ -206,13 +232,17 @@ impl NameFacts {
     }
 
     fn local_answer(&self) -> Option<Verdict> {
-        let data = self.explained.cached.as_ref().filter(|_| self.serves())?;
+        let data = self.decisive().cached.as_ref().filter(|_| self.serves())?;
         let text = format!("the content store answers with {}", data.name);
-        if data.fresh_ms > 0 {
-            return Some(Verdict::new("ok", text));
+        match (data.fresh_ms > 0, &self.newest) {
+            (true, _) => Some(Verdict::new("ok", text)),
+            (false, None) => Some(
+                Verdict::new("ok", text + ", but not to Interests with MustBeFresh")
+                    .hint("`namely peek --fresh` bypasses it"),
+            ),
+            // An old answer does not count, so the Interest is sent on.
+            (false, Some(_)) => None,
         }
-        let text = text + ", but not to Interests with MustBeFresh";
-        Some(Verdict::new("ok", text).hint("`namely peek --fresh` bypasses it; `namely cs erase` removes it"))
     }
 
     fn local_refusal(&self) -> Option<Verdict> {
@@ -303,7 +333,8 @@ impl NameFacts {
 
     /// Reports the results of Interests that are pending now.
     fn pending_results(&self) -> Option<Verdict> {
-        let sent = || self.explained.pending.iter().flat_map(|interest| &interest.upstreams);
+        let all = || self.newest.iter().chain([&self.explained]).flat_map(|of| &of.pending);
+        let sent = || all().flat_map(|interest| &interest.upstreams);
         if let Some((sent, reason)) = sent().find_map(|sent| Some((sent, sent.nack?))) {
             let (face, uri) = (sent.face_id, self.uri(sent.face_id));
             let cause = match NackReason::from_number(reason) {
@@ -361,7 +392,7 @@ impl NameFacts {
         } else {
             first.face_id
         };
-        let text = format!("it goes to face {id}, {}", self.uri(id));
+        let text = format!("{} face {id}, {}", self.subject(), self.uri(id));
         let trouble = self.face(id).and_then(|face| trouble_of(face, &self.counters));
         if let Some(Trouble { cause, text: why, hint }) = trouble {
             return Verdict::new(cause, format!("{text}, which {why}")).hint(hint);
@@ -381,6 +412,18 @@ impl NameFacts {
         Verdict::new("ok", text)
     }
 
+    /// Begins the sentence about the next hop. Data in the content store may answer an Interest for
+    /// exactly its name, but not the one that `namely get` sends first.
+    fn subject(&self) -> String {
+        match &self.explained.cached {
+            Some(data) if self.newest.is_some() && self.serves() => format!(
+                "the content store has {}; `namely get` first requests the newest version, and that Interest goes to",
+                data.name
+            ),
+            _ => "it goes to".to_owned(),
+        }
+    }
+
     /// Returns the URI of the first other router that Interests for the name are sent to, if any.
     pub(super) fn first_remote(&self) -> Option<String> {
         let hops = &self.explained.next_hops;
@@ -396,6 +439,24 @@ impl NameFacts {
     fn has_refused(&self) -> bool {
         self.counters.iter().any(|c| c.label == "management.commands_refused" && c.value > 0)
     }
+}
+
+/// Returns true if `namely get` requests the newest version of the name before the name itself.
+fn is_versionless(name: &Name) -> bool {
+    let own = ["localhost", "localhop"].map(|first| Some(Component::generic(first.as_bytes())));
+    let last = name.as_name().last();
+    last.is_some_and(|last| last.version().is_none() && last.segment().is_none())
+        && !own.contains(&name.as_name().component(0))
+}
+
+/// Lists the upstreams of pending Interests.
+fn sent_text(pending: &[ExplainedInterest]) -> String {
+    let sent = |sent: &ExplainedSending| {
+        let nack = sent.nack.map(|n| format!(", Nack {}", nack(n))).unwrap_or_default();
+        format!("face {} {} ago{nack}", sent.face_id, time_text(sent.since_ms))
+    };
+    let to: Vec<String> = pending.iter().flat_map(|interest| interest.upstreams.iter().map(sent)).collect();
+    if to.is_empty() { "sent nowhere".to_owned() } else { format!("sent to {}", to.join("; ")) }
 }
 
 fn nack(reason: u64) -> String {

@@ -38,6 +38,7 @@ fn healthy() -> NameFacts {
             asker: ASKER,
             ..Explained::default()
         },
+        newest: None,
         faces: vec![face(ASKER, FaceScope::Local), remote, face(APPLICATION, FaceScope::Local)],
         cs: CsInfo {
             capacity: 100,
@@ -219,6 +220,43 @@ fn silence_of_two_seconds_is_reported() {
     facts.faces[1].unanswered = unanswered(4, 21_000);
     let hop = facts.steps().into_iter().find(|step| step.at == "next hop").unwrap().found;
     assert!(hop.ends_with("has sent nothing for 21.0 s, while 4 Interests went there"), "{hop}");
+}
+
+/// A cached segment does not answer the first Interest of `namely get`.
+#[test]
+fn old_segments_hide_no_silent_neighbor() {
+    let cached =
+        |uri: &str, fresh_ms| Some(ExplainedData { name: uri.parse().unwrap(), octets: 9, fresh_ms });
+    let mut facts = healthy();
+    facts.newest = Some(facts.explained.clone());
+    facts.explained.cached = cached("/lab/x/v=1/seg=28757", 60_000);
+    facts.faces[1].unanswered = unanswered(4, 21_000);
+    let verdict = facts.verdict();
+    assert_eq!(verdict.cause, "silent", "{verdict:?}");
+    for part in ["has /lab/x/v=1/seg=28757; `namely get` first requests", "sent nothing for 21.0 s"] {
+        assert!(verdict.text.contains(part), "{part}: {verdict:?}");
+    }
+    let steps = facts.steps();
+    let get = |steps: &[Step]| steps.iter().find(|step| step.at == "get").unwrap().found.clone();
+    assert!(get(&steps).ends_with("MustBeFresh): not in the content store"), "{}", get(&steps));
+    facts.newest.as_mut().unwrap().cached = cached("/lab/x/32=metadata/v=1/seg=0", 0);
+    assert_eq!(facts.verdict().cause, "silent", "it is old");
+    facts.newest.as_mut().unwrap().pending = sent(REMOTE, 5, Some(NackReason::NoRoute));
+    assert_eq!(facts.verdict().cause, "nack_no_route");
+    assert!(get(&facts.steps()).ends_with("no longer fresh; sent to face 301 5 ms ago, Nack NoRoute"));
+    facts.newest.as_mut().unwrap().cached = cached("/lab/x/32=metadata/v=1/seg=0", 900);
+    let verdict = facts.verdict();
+    assert_eq!((verdict.cause, verdict.hint), ("ok", None));
+    assert!(verdict.text.ends_with("answers with /lab/x/32=metadata/v=1/seg=0"), "{}", verdict.text);
+}
+
+#[test]
+fn versions_and_datasets_have_no_newest_version() {
+    let is = |uri: &str| is_versionless(&uri.parse().unwrap());
+    assert!(is("/lab/x") && is("/lab/v=1/x"));
+    assert!(
+        ["/", "/lab/v=1", "/lab/v=1/seg=0", "/localhost/nfd/rib", "/localhop/x"].iter().all(|uri| !is(uri))
+    );
 }
 
 #[test]
