@@ -102,7 +102,7 @@ pub(crate) fn meaning(errno: i32) -> &'static CStr {
         libc::ENAMETOOLONG => c"the prefix or name is too long",
         libc::EMSGSIZE => c"the datagram does not fit a packet",
         libc::EFBIG => c"the object is larger than the option object_octets_max",
-        libc::ENETUNREACH => c"no route to the name",
+        libc::ENETUNREACH => c"no route to the name, here or behind a next hop",
         libc::ENOENT => c"the producer denies that it exists",
         libc::EISDIR => c"the name is that of a directory",
         libc::ETIMEDOUT => c"no answer in time",

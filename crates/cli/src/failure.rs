@@ -1,5 +1,7 @@
 //! Failures of commands: an exit status that scripts can rely on, a message, and a remedy.
 
+use namely_wire::Name;
+
 /// Exit statuses of every command; 2 is clap's (wrong usage).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -25,7 +27,7 @@ pub enum Exit {
 }
 
 /// A failed command.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
     /// The exit status.
@@ -34,12 +36,15 @@ pub struct Failure {
     pub message: String,
     /// A remedy for the user.
     pub hint: Option<String>,
+    /// The name that was refused with the reason NoRoute. The router's own routes then determine
+    /// the message ([`crate::router::explain_no_route`]).
+    pub unrouted: Option<Name>,
 }
 
 impl Failure {
     /// Creates a failure with a message.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Failure { exit, message: message.into(), hint: None }
+        Failure { exit, message: message.into(), hint: None, unrouted: None }
     }
 
     /// A failure of the environment: a file, a socket, a disk.
@@ -50,6 +55,12 @@ impl Failure {
     /// Adds a remedy.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Marks the failure as a Nack with the reason NoRoute for `name`.
+    pub fn unrouted(mut self, name: &Name) -> Self {
+        self.unrouted = Some(name.clone());
         self
     }
 }

@@ -284,7 +284,7 @@ pub fn get_failure(error: GetError) -> Failure {
         _ => Exit::Failed,
     };
     if let GetError::Fetch(FetchError::Object(ObjectError::Refused { name, reason })) = &error {
-        return nack_failure(&name.to_string(), *reason);
+        return nack_failure(name, *reason);
     }
     let failure = Failure::new(exit, error.to_string());
     if let Some(FetchError::Call(CallError::RouterLost)) = error.fetch_error() {

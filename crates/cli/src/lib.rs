@@ -53,6 +53,8 @@ pub fn main() -> ExitCode {
         // As in `namely get NAME -o - | head`.
         Err(_) if out.is_content_unread() => ExitCode::SUCCESS,
         Err(failure) => {
+            let failure =
+                router::explain_no_route(&context::Context { global: &cli.global, out: &out }, failure);
             out.failure(&failure);
             ExitCode::from(failure.exit as u8)
         }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use namely_client::{Client, ClientError, default_signer};
+use namely_client::{Client, ClientError, Upstream, default_signer};
 use namely_messages::status_code;
 use namely_nnet::Control;
 use namely_security::Signer;
@@ -16,6 +16,9 @@ use crate::failure::{Exit, Failure};
 
 /// Interval of connection attempts while waiting for a router.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// Number of next hops in the message about a missing route behind them.
+const ROUTERS_SHOWN: usize = 3;
 
 /// Connects to the management of the selected router.
 pub fn connect(ctx: &Context<'_>) -> Result<Client, Failure> {
@@ -164,15 +167,47 @@ pub fn command_failure(error: CommandError) -> Failure {
     }
 }
 
-/// Replaces the message about a missing route to `name`, if a route leads to the applications of
-/// the router's host and none of them has bound the name.
-pub fn explain_unbound(failure: Failure, connection: Connection, name: &Name) -> Failure {
-    match Client::over(connection).unbound_below(name) {
-        Ok(Some(prefix)) => failure.hint(format!(
+/// Replaces the message about a missing route, if the router has a route to the name: the Nack then
+/// came from behind that route. Without an answer of the router, the message stays.
+pub fn explain_no_route(ctx: &Context<'_>, failure: Failure) -> Failure {
+    let Some(name) = failure.unrouted.clone() else { return failure };
+    let Ok(connection) = open_once(ctx, default_signer()) else { return failure };
+    if *connection.uri() == FaceUri::Kernel {
+        return failure;
+    }
+    match Client::over(connection).upstream(&name) {
+        Ok(upstream) => by_upstream(failure, &name, &upstream),
+        Err(_) => failure,
+    }
+}
+
+fn by_upstream(failure: Failure, name: &Name, upstream: &Upstream) -> Failure {
+    let parent = name.as_name().without_last(1);
+    let instead = |message: String| Failure { message, ..failure.clone() };
+    match upstream {
+        Upstream::None => failure,
+        Upstream::Unbound(prefix) => failure.hint(format!(
             "{prefix} leads to the applications of the router's host, and none of them has bound {name} or a \
              prefix of it: `namely bind list` lists the bindings"
         )),
-        _ => failure,
+        Upstream::Application(prefix) => instead(format!(
+            "no route to {name}: the program that serves {prefix} refuses it"
+        ))
+        .hint(if name.components().any(|component| component.version().is_some()) {
+            format!(
+                "it has no such version, or no longer: request the name without `v=`, or `namely ls {parent}`"
+            )
+        } else {
+            format!("check the spelling: `namely ls {parent}` lists the names beside it")
+        }),
+        Upstream::Routers(uris) => {
+            let shown = uris.iter().take(ROUTERS_SHOWN).map(|uri| Plain::new(uri).to_string());
+            let shown = shown.collect::<Vec<_>>().join(" and ");
+            instead(format!("no route to {name}: a router behind {shown} knows no route")).hint(format!(
+                "`namely why {name} --trace` follows it hop by hop and finds a loop; or check the spelling: \
+                 `namely ls {parent}` lists the names beside it"
+            ))
+        }
     }
 }
 
@@ -199,16 +234,69 @@ pub fn why_hint(name: impl std::fmt::Display) -> String {
 }
 
 /// Converts a refused Interest.
-pub fn nack_failure(what: &str, reason: NackReason) -> Failure {
+pub fn nack_failure(name: &Name, reason: NackReason) -> Failure {
     match reason {
-        NackReason::NoRoute => Failure::new(Exit::NotFound, format!("no route to {what}")).hint(format!(
-            "`namely why {what}` shows what the router knows; add a route with `namely route add`, to the kernel's \
-             forwarder with `namely kernel route add`"
-        )),
+        NackReason::NoRoute => Failure::new(Exit::NotFound, format!("no route to {name}"))
+            .hint(format!(
+                "`namely why {name}` shows what the router knows; add a route with `namely route add`, to the \
+                 kernel's forwarder with `namely kernel route add`"
+            ))
+            .unrouted(name),
         NackReason::Congestion => {
-            Failure::new(Exit::Timeout, format!("the network is congested: routers refused {what}"))
+            Failure::new(Exit::Timeout, format!("the network is congested: routers refused {name}"))
                 .hint("try again later")
         }
-        reason => Failure::new(Exit::NotFound, format!("{what} was refused: Nack {reason}")),
+        NackReason::Duplicate => {
+            Failure::new(Exit::NotFound, format!("{name} was refused: routers forward it in a loop"))
+                .hint(format!("`namely why {name} --trace` finds the loop"))
+        }
+        reason => Failure::new(Exit::NotFound, format!("{name} was refused: Nack {reason}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(uri: &str, upstream: &Upstream) -> Failure {
+        let name: Name = uri.parse().unwrap();
+        by_upstream(nack_failure(&name, NackReason::NoRoute), &name, upstream)
+    }
+
+    #[test]
+    fn each_missing_route_names_its_place() {
+        let lab: Name = "/lab".parse().unwrap();
+        let routers = Upstream::Routers(vec!["udp4://127.0.0.1:6402".into(), "tcp4://a\u{1b}:1".into()]);
+        for (uri, upstream, message, hint) in [
+            ("/lab/x", Upstream::None, "no route to /lab/x", "namely route add"),
+            ("/lab/x", Upstream::Unbound(lab.clone()), "no route to /lab/x", "bind list"),
+            (
+                "/lab/x",
+                Upstream::Application(lab.clone()),
+                "no route to /lab/x: the program that serves /lab refuses it",
+                "`namely ls /lab` lists",
+            ),
+            (
+                "/lab/x/v=1",
+                Upstream::Application(lab),
+                "no route to /lab/x/v=1: the program that serves /lab refuses it",
+                "no such version",
+            ),
+            (
+                "/far/Data",
+                routers,
+                "no route to /far/Data: a router behind udp4://127.0.0.1:6402 and tcp4://a\\u{1b}:1 knows no route",
+                "`namely why /far/Data --trace`",
+            ),
+        ] {
+            let failure = refused(uri, &upstream);
+            assert_eq!((failure.exit, failure.message.as_str()), (Exit::NotFound, message));
+            let found = failure.hint.unwrap_or_default();
+            assert!(found.contains(hint), "{message}: {found}");
+            let adds = found.contains("route add");
+            assert_eq!(adds, upstream == Upstream::None, "a route is there: {found}");
+        }
+        let looped = nack_failure(&"/loop/x".parse().unwrap(), NackReason::Duplicate);
+        assert!(looped.message.ends_with("in a loop") && looped.unrouted.is_none());
     }
 }

@@ -2,7 +2,11 @@
 
 use crate::common;
 
+use std::net::UdpSocket;
+
 use common::Home;
+use namely_security::{Signer, sign_data};
+use namely_wire::{DataBuilder, InterestView, LpView};
 use serde_json::Value;
 
 fn summary(lines: &[Value]) -> &Value {
@@ -105,6 +109,35 @@ fn perf_without_a_server_fails_immediately() {
     let home = Home::with_router();
     let error = home.fails(4, ["perf", "client", "--duration", "600"]);
     assert!(error.contains("no route to /perf") && error.contains("perf server"), "{error}");
+}
+
+/// A router by UDP that loses the first Interest, and answers each later one.
+fn lossy_router() -> String {
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let uri = format!("udp://{}", udp.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut datagram, mut has_lost) = ([0; 9000], false);
+        while let Ok((octets, client)) = udp.recv_from(&mut datagram) {
+            let Ok(LpView { fragment: Some(packet), .. }) = LpView::parse(&datagram[..octets]) else {
+                continue;
+            };
+            let Ok(interest) = InterestView::parse(packet) else { continue };
+            if std::mem::replace(&mut has_lost, true) {
+                let data = DataBuilder::new(interest.name);
+                let data = sign_data(&data, b"here", &Signer::digest_sha256()).unwrap();
+                let _ = udp.send_to(&data, client);
+            }
+        }
+    });
+    uri
+}
+
+#[test]
+fn perf_survives_the_loss_of_its_probe() {
+    let home = Home::new();
+    let uri = lossy_router();
+    let lines = home.json(["perf", "client", "--duration", "1", "--window", "4", "--router", &uri]);
+    assert!(number(summary(&lines), "exchanges") > 0.0, "{lines:?}");
 }
 
 #[test]

@@ -149,6 +149,26 @@ fn a_returned_neighbor_is_called_alive() {
 }
 
 #[test]
+fn a_missing_route_behind_a_neighbor_is_named() {
+    let (home, mut far) = (Home::with_router(), Home::new());
+    let at = format!("udp4://{}", namely_testkit::free_address());
+    let socket = far.router_uri();
+    far.start_router_at(&[&socket, &at]);
+    home.ok(["route", "add", "/far", &at]);
+    for words in [&["get", "/far/nothing", "-o", "-"][..], &["peek", "/far/nothing"], &["ls", "/far/nothing"]]
+    {
+        let mut error = String::new();
+        // A busy machine may be too late for an answer.
+        home.wait_for("the Nack", || {
+            error = home.run(words).stderr;
+            error.contains("no route to /far/nothing")
+        });
+        assert!(error.contains(&format!("a router behind {at} knows no route")), "{words:?}: {error}");
+        assert!(!error.contains("route add") && error.contains("why /far/nothing --trace"), "{error}");
+    }
+}
+
+#[test]
 fn a_failed_command_suggests_namely_why() {
     let home = Home::with_router();
     let hint = "`namely why /no/where` shows what the router knows";

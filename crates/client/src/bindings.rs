@@ -1,6 +1,6 @@
 //! Prefixes bound by applications of this host: namely's router only (docs/sockets.md).
 
-use namely_messages::{Binding, Command, ControlParameters, Dataset};
+use namely_messages::{Binding, Command, ControlParameters, Dataset, FaceScope, FaceStatus, FibEntry};
 use namely_wire::Name;
 
 use crate::{Client, ClientError};
@@ -31,22 +31,46 @@ impl Client {
         self.command(Command::BptUnbind, &ControlParameters { name, face_id, ..Default::default() }).map(drop)
     }
 
-    /// Returns the routable prefix that leads `name` to the applications of this host, if there is
-    /// one and none of them has bound a prefix of `name`. In this case there is no route to `name`.
+    /// Returns the place to which the router would send an Interest for `name`. A Nack with the
+    /// reason NoRoute does not contain whether the router itself or one behind it has no route.
     ///
     /// # Errors
     /// Those of [`Client::bindings`].
-    pub fn unbound_below(&mut self, name: &Name) -> Result<Option<Name>, ClientError> {
+    pub fn upstream(&mut self, name: &Name) -> Result<Upstream, ClientError> {
         let longest = self
             .fib()?
             .into_iter()
             .filter(|entry| entry.prefix.is_prefix_of(name.as_name()))
             .max_by_key(|entry| entry.prefix.len());
-        let Some(entry) = longest.filter(|entry| entry.next_hops.iter().any(|hop| hop.face_id == FACE_LOCAL))
-        else {
-            return Ok(None);
+        let Some(FibEntry { prefix, next_hops }) = longest else { return Ok(Upstream::None) };
+        let faces = self.faces()?;
+        let faces = faces.into_iter().filter(|face| next_hops.iter().any(|hop| hop.face_id == face.face_id));
+        let (local, remote): (Vec<FaceStatus>, Vec<FaceStatus>) =
+            faces.partition(|face| face.face_scope == FaceScope::Local);
+        if !remote.is_empty() {
+            return Ok(Upstream::Routers(remote.into_iter().map(|face| face.uri).collect()));
+        }
+        let is_bindable = local.iter().any(|face| face.face_id == FACE_LOCAL);
+        let is_bound = |bindings: Vec<Binding>| {
+            bindings.iter().any(|binding| binding.prefix.is_prefix_of(name.as_name()))
         };
-        let is_bound = self.bindings()?.iter().any(|binding| binding.prefix.is_prefix_of(name.as_name()));
-        Ok((!is_bound).then_some(entry.prefix))
+        if is_bindable && !is_bound(self.bindings()?) {
+            return Ok(Upstream::Unbound(prefix));
+        }
+        Ok(if local.is_empty() { Upstream::None } else { Upstream::Application(prefix) })
     }
+}
+
+/// The place to which a router sends Interests for a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Upstream {
+    /// No route leads anywhere, or the faces of the route are gone.
+    None,
+    /// This routable prefix leads to the applications of the router's host, and none of them has
+    /// bound a prefix of the name.
+    Unbound(Name),
+    /// An application of the router's host serves this prefix.
+    Application(Name),
+    /// Other routers, at these URIs.
+    Routers(Vec<String>),
 }

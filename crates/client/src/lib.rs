@@ -35,7 +35,7 @@ mod routes;
 mod tables;
 mod traces;
 
-pub use bindings::FACE_LOCAL;
+pub use bindings::{FACE_LOCAL, Upstream};
 pub use client::{Client, default_signer};
 pub use dataset::DATASET_SEGMENTS_MAX;
 pub use error::ClientError;

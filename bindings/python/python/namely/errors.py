@@ -70,7 +70,7 @@ class ObjectTooLarge(Error, errno=_errno.EFBIG):
 
 
 class NoRoute(Error, errno=_errno.ENETUNREACH):
-    """No route leads to the name (`ENETUNREACH`)."""
+    """The router, or one behind it, has no route to the name (`ENETUNREACH`)."""
 
 
 class NameNotFound(Error, FileNotFoundError, errno=_errno.ENOENT):

@@ -422,7 +422,7 @@ fn signer_certificate(ctx: &Context<'_>, name: &Name) -> Result<Certificate, Fai
 fn query(connection: &mut Connection, interest: InterestBuilder, name: &Name) -> Result<Vec<u8>, Failure> {
     match connection.express(&interest.lifetime_ms(4000)).map_err(connection_failure)? {
         Answer::Data(reply) => Ok(reply.wire),
-        Answer::Nack(reason) => Err(nack_failure(&name.to_string(), reason)),
+        Answer::Nack(reason) => Err(nack_failure(name, reason)),
         Answer::Timeout => Err(Failure::new(Exit::Timeout, format!("no answer for {name}"))),
     }
 }

@@ -139,7 +139,7 @@ fn start(socket: &Path, udp: Option<&str>, route_to: Option<&FaceUri>, size: u64
         let prefix = "/demo".parse().map_err(|e| bad(&e))?;
         config.route.push(StaticRoute::new(prefix, uri.clone()));
     }
-    Router::start(config).map_err(|f| Failure { exit: Exit::Failed, message: f.message, hint: f.hint })
+    Router::start(config).map_err(|f| Failure { hint: f.hint, ..Failure::failed(f.message) })
 }
 
 /// Creates a key for `prefix`, and a policy that trusts only this key.

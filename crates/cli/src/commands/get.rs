@@ -156,11 +156,14 @@ impl Get {
     fn not_found(&self, error: GetError) -> Failure {
         let failure = get_failure(error);
         match self.range {
-            Some(range) if failure.exit == Exit::NotFound => failure.hint(format!(
-                "the file may end before octet {}, or its producer serves no ranges: `namely get {}` fetches the whole file",
-                range.first(),
-                self.name
-            )),
+            Some(range) if failure.exit == Exit::NotFound => Failure {
+                unrouted: None,
+                ..failure.hint(format!(
+                    "the file may end before octet {}, or its producer serves no ranges: `namely get {}` fetches the whole file",
+                    range.first(),
+                    self.name
+                ))
+            },
             _ => failure,
         }
     }

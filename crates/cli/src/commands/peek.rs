@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::options::name;
 use crate::output::Text;
-use crate::router::{connection_failure, explain_unbound, nack_failure, open, why_hint};
+use crate::router::{connection_failure, nack_failure, open, why_hint};
 
 /// Send one Interest and print the answer.
 #[derive(Debug, Args)]
@@ -52,10 +52,7 @@ impl Peek {
         let mut connection = open(ctx, options)?;
         match connection.express(&self.interest()).map_err(connection_failure)? {
             Answer::Data(reply) => self.show(ctx, &reply.wire, reply.rtt_ns),
-            Answer::Nack(reason) => {
-                let failure = nack_failure(&self.name.to_string(), reason);
-                Err(explain_unbound(failure, connection, &self.name))
-            }
+            Answer::Nack(reason) => Err(nack_failure(&self.name, reason)),
             Answer::Timeout => {
                 let text = format!("no answer for {} in {} ms", self.name, self.lifetime);
                 Err(Failure::new(Exit::Timeout, text).hint(why_hint(&self.name)))

@@ -157,7 +157,8 @@ impl Tally {
             (0, 0) if self.sent > 0 => Err(Failure::new(Exit::Timeout, format!("no reply from {prefix}"))
                 .hint("is `namely pingserver` running for this prefix?")),
             (0, nacks) if nacks > 0 => Err(Failure::new(Exit::NotFound, format!("no route to {prefix}"))
-                .hint("is `namely pingserver` running for this prefix, and is there a route to it?")),
+                .hint("is `namely pingserver` running for this prefix, and is there a route to it?")
+                .unrouted(prefix)),
             _ => Ok(()),
         }
     }

@@ -64,5 +64,5 @@ pub(super) fn failure(failure: namely_daemon::Failure) -> Failure {
         namely_daemon::Exit::CannotListen => Exit::CannotListen,
         namely_daemon::Exit::Configuration => Exit::Configuration,
     };
-    Failure { exit, message: failure.message, hint: failure.hint }
+    Failure { hint: failure.hint, ..Failure::new(exit, failure.message) }
 }

@@ -16,7 +16,8 @@ pub enum ObjectError {
     /// The environment's: no router, or the connection to it was lost.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
-    /// The network's: the router refuses, usually because no producer is known.
+    /// The network's: the router refuses, usually because it, or a router behind it, knows no
+    /// producer.
     #[error(fmt = refused)]
     Refused {
         /// The requested name.
@@ -114,9 +115,9 @@ impl ObjectError {
     /// Advice for the caller, if there is any.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            ObjectError::Refused { reason: NackReason::NoRoute, .. } => {
-                Some("`namely route list` shows where the router can go; add one with `namely route add`")
-            }
+            ObjectError::Refused { reason: NackReason::NoRoute, .. } => Some(
+                "`namely why NAME --trace` finds the router without a route; `namely route add` adds one",
+            ),
             ObjectError::Untrusted(rejection) if rejection.may_be_anothers() && rejection.key.is_some() => {
                 Some(
                     "`namely cert trust --from NAME` shows the fingerprint to compare with its producer's; if that differs, somebody \
@@ -135,7 +136,9 @@ impl ObjectError {
 
 fn refused(name: &Name, reason: &NackReason, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match reason {
-        NackReason::NoRoute => write!(f, "no route to {name}: the router knows no producer of it"),
+        NackReason::NoRoute => {
+            write!(f, "no route to {name}: the router, or one behind it, knows no producer of it")
+        }
         NackReason::Congestion => write!(f, "the network is congested: routers refused {name}"),
         reason => write!(f, "the router refused {name}: {reason}"),
     }

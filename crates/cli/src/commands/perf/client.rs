@@ -27,6 +27,9 @@ const WINDOW: u32 = 64;
 /// Default number of Interests under way with a rate.
 const WINDOW_AT_A_RATE: u32 = 4096;
 
+/// Attempts of the Interest before the measurement. A link that loses packets can be measured, too.
+const PROBES: u32 = 3;
+
 /// Maximum number of Interests under way.
 const WINDOW_MAX: u32 = 1 << 16;
 /// Maximum number of names for `--cached`.
@@ -170,19 +173,19 @@ impl Client {
         Ok((plan, outstanding))
     }
 
-    /// Sends one Interest before the measurement, so that a wrong prefix is reported at once.
+    /// Sends an Interest before the measurement, so that a wrong prefix is reported at once.
     /// Returns the size of the payload.
     fn probe(&self, connection: &mut Connection, session: u32) -> Result<usize, Failure> {
         let name = self.base(0, session)?.join_generic(u64::MAX.to_be_bytes());
         let interest = InterestBuilder::new(name).lifetime_ms(self.lifetime.max(1000));
         let hint = "is `namely perf server` running for this prefix?";
-        match connection.express(&interest).map_err(connection_failure)? {
+        match connection.express_retrying(&interest, PROBES).map_err(connection_failure)? {
             Answer::Data(reply) => {
                 let data = DataView::parse(&reply.wire)
                     .map_err(|e| Failure::failed(format!("the answer is malformed: {e}")))?;
                 Ok(self.payload.unwrap_or(data.content.len()))
             }
-            Answer::Nack(reason) => Err(nack_failure(&self.prefix.to_string(), reason).hint(hint)),
+            Answer::Nack(reason) => Err(nack_failure(&self.prefix, reason).hint(hint)),
             Answer::Timeout => {
                 Err(Failure::new(Exit::Timeout, format!("no answer from {}", self.prefix)).hint(hint))
             }
