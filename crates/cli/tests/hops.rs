@@ -101,6 +101,18 @@ fn why_follows_a_name_across_routers() {
     assert!(way["next"].as_str().unwrap().contains("authorization.explain_to_network"), "{way:#}");
 }
 
+/// Two routers that route a name to each other refuse it as without a route.
+#[test]
+fn a_loop_of_two_routers_is_named() {
+    let [a, b] = [(); 2].map(|()| Router::start(true));
+    a.route("/loop", &b);
+    b.route("/loop", &a);
+    let way = a.way_by("/loop/x", &[(Some(&*b.uri), true)], "loop");
+    assert!(way["so"].as_str().unwrap().contains("/loop leads only back"), "{way:#}");
+    let near = a.home.json(["why", "/loop/x"]).remove(0);
+    assert!(near["next"].as_str().unwrap().contains("--trace"), "{near:#}");
+}
+
 #[test]
 fn why_reports_a_routing_loop() {
     let [a, b, c] = [(); 3].map(|()| Router::start(true));

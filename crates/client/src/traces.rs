@@ -75,11 +75,9 @@ pub enum HopOutcome {
     Silence,
 }
 
-/// InterestLifetime of each attempt, ms.
-const HOP_LIFETIME_MS: u64 = 1_000;
-
-/// Number of attempts.
-const HOP_ATTEMPTS: u32 = 2;
+/// InterestLifetime of each attempt, ms. The second one outlasts a pause of two seconds, as a router
+/// on a busy machine makes.
+const HOP_LIFETIMES_MS: [u64; 2] = [1_000, 3_000];
 
 impl Client {
     /// Queries a router for its next hops for `name`. It is `hops` hops beyond the connected router
@@ -90,11 +88,11 @@ impl Client {
     /// [`ClientError::Connection`]: the router is gone. [`ClientError::Malformed`]: the answer
     /// cannot be decoded.
     pub fn ask_hop(&mut self, name: &Name, hops: u8, number: u64) -> Result<HopOutcome, ClientError> {
-        for attempt in 0..HOP_ATTEMPTS {
+        for (attempt, lifetime_ms) in (0..).zip(HOP_LIFETIMES_MS) {
             // Each attempt has a name of its own. The previous attempt may still be pending at a
             // router, which would treat an Interest of the same name as a retransmission.
-            let query = hop_name(name, number.wrapping_add(attempt.into()));
-            let interest = InterestBuilder::new(query).must_be_fresh().lifetime_ms(HOP_LIFETIME_MS);
+            let query = hop_name(name, number.wrapping_add(attempt));
+            let interest = InterestBuilder::new(query).must_be_fresh().lifetime_ms(lifetime_ms);
             // One more, because the connected router decrements HopLimit, too.
             match self.connection.express(&interest.hop_limit(hops.saturating_add(1)))? {
                 Answer::Data(reply) => {

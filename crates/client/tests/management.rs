@@ -1,17 +1,19 @@
 //! The management client over the real router: the changes of one call appear in another one's
 //! result.
 
+use std::net::UdpSocket;
 use std::time::Duration;
 
-use namely_client::{Client, ClientError, CsChanges, FaceProperties, RouteOptions};
+use namely_client::{Client, ClientError, CsChanges, FaceProperties, HopOutcome, RouteOptions, Upstream};
 use namely_daemon::Router;
 use namely_daemon::config::Config;
 use namely_messages::{
-    FaceEventKind, FacePersistency, FaceQueryFilter, RouteOrigin, face_flags, route_flags, strategy_name,
+    Block, FaceEventKind, FacePersistency, FaceQueryFilter, HopAnswer, RouteOrigin, face_flags, route_flags,
+    strategy_name,
 };
-use namely_security::Signer;
+use namely_security::{Signer, sign_data};
 use namely_transport::connection::{Answer, CommandError};
-use namely_wire::{FaceUri, InterestBuilder, Name};
+use namely_wire::{DataBuilder, FaceUri, InterestBuilder, InterestView, LpView, Name};
 
 /// A router on a Unix socket in a directory of its own.
 struct World {
@@ -232,4 +234,47 @@ fn a_lost_router_is_an_error_at_once() {
     assert!(matches!(lost, ClientError::Connection(_)), "{lost}");
     let lost = client.unset_strategy(&name("/live")).unwrap_err();
     assert!(matches!(lost, ClientError::Connection(_)), "{lost}");
+}
+
+#[test]
+fn the_upstream_of_a_name_follows_the_fib() {
+    let world = World::new();
+    let mut client = world.client();
+    assert_eq!(client.upstream(&name("/far/x")).unwrap(), Upstream::None);
+    let face = client.find_or_create_face("udp4://127.0.0.1:16305").unwrap();
+    client.add_route(&name("/far"), face, &RouteOptions::default()).unwrap();
+    client.add_route(&name("/lab"), 1, &RouteOptions::default()).unwrap();
+    let routers = Upstream::Routers(vec!["udp4://127.0.0.1:16305".into()]);
+    assert_eq!(client.upstream(&name("/far/x")).unwrap(), routers);
+    assert_eq!(client.upstream(&name("/lab/x")).unwrap(), Upstream::Unbound(name("/lab")));
+    let mut application = world.client();
+    application.connection().register(&name("/lab/app"), &mut |_, _| {}).unwrap();
+    assert_eq!(client.upstream(&name("/lab/app/x")).unwrap(), Upstream::Application(name("/lab")));
+    assert_eq!(client.upstream(&name("/lab/x")).unwrap(), Upstream::Unbound(name("/lab")));
+}
+
+/// A router that pauses loses the first query, and has the second for as long as it pauses.
+#[test]
+fn a_hop_query_outlasts_a_pause() {
+    const PAUSE_MS: u64 = 2_000;
+    let router = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let uri = format!("udp://{}", router.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let mut datagram = [0; 9000];
+        while let Ok((octets, client)) = router.recv_from(&mut datagram) {
+            let Ok(LpView { fragment: Some(packet), .. }) = LpView::parse(&datagram[..octets]) else {
+                continue;
+            };
+            let Ok(interest) = InterestView::parse(packet) else { continue };
+            if interest.lifetime_ms.is_some_and(|ms| ms > PAUSE_MS) {
+                let answer = HopAnswer { strategy: name("/s"), ..HopAnswer::default() };
+                let data = DataBuilder::new(interest.name);
+                let data = sign_data(&data, &answer.to_vec(), &Signer::digest_sha256()).unwrap();
+                let _ = router.send_to(&data, client);
+            }
+        }
+    });
+    let mut client = Client::find(Some(&uri), Signer::digest_sha256()).unwrap();
+    let outcome = client.ask_hop(&name("/far/x"), 1, 1).unwrap();
+    assert!(matches!(&outcome, HopOutcome::Answer(answer) if answer.prefix.is_none()), "{outcome:?}");
 }

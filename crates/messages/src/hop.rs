@@ -45,6 +45,8 @@ block! {
         /// The next hops of the name, cheapest first, without the face from which the trace
         /// arrived.
         pub next: Vec<HopNext> = HOP_NEXT;
+        /// Whether that face is a next hop, too. Interests are not sent back to it.
+        pub leads_back: bool = HOP_LEADS_BACK;
     }
 }
 
@@ -73,6 +75,7 @@ mod tests {
             prefix: Some("/a".parse().unwrap()),
             strategy: "/localhost/nfd/strategy/best-route/v=5".parse().unwrap(),
             next: alloc::vec![next, HopNext::default()],
+            leads_back: true,
         }
     }
 

@@ -259,6 +259,9 @@ pub const FACE_WAITING: u32 = 424;
 /// In the unanswered part of FaceStatus: frames that did not reach the peer.
 pub const FACE_FAILURES: u32 = 426;
 
+/// In a [`HOP_ANSWER`]: a next hop is the face from which the trace arrived.
+pub const HOP_LEADS_BACK: u32 = 428;
+
 /// In a counter of namely's `status/counters`.
 pub const COUNTER_LABEL: u32 = 200;
 /// In a counter of namely's `status/counters`.

@@ -66,6 +66,7 @@ pub(crate) fn answer(name: NameRef<'_>, from: u64, control: Control<'_>, now: No
     HopAnswer {
         from: uri(from).unwrap_or_default(),
         next: explained.next_hops.iter().filter_map(next).take(HOP_NEXT_MAX).collect(),
+        leads_back: explained.next_hops.iter().any(|hop| hop.face_id == from),
         prefix: explained.prefix,
         strategy: explained.strategy,
     }

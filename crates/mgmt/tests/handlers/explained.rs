@@ -131,6 +131,7 @@ fn network_explanations_are_rate_limited() {
     world.management.borrow_mut().set_policy(wants);
     let replies = query("/a/b");
     let answer = HopAnswer::decode(DataView::parse(&replies[0]).unwrap().content).unwrap();
+    assert!(answer.leads_back, "{answer:?}");
     assert_eq!((answer.from.as_str(), answer.prefix), ("udp4://192.0.2.1:6363", Some(name("/a"))));
     let nexthops: Vec<_> = answer.next.iter().map(|next| (next.uri.as_str(), next.cost)).collect();
     assert_eq!(nexthops, [("", near), ("udp4://192.0.2.9:6363", next)], "not back, and no socket's name");

@@ -130,11 +130,22 @@ impl Hop {
     fn end(&self, name: &Name) -> Verdict {
         let label = self.label();
         let answer = self.answer.as_ref();
+        let leads_back = answer.is_some_and(|answer| answer.leads_back);
         match answer.map(|answer| (&answer.prefix, answer.next.is_empty())) {
-            Some((None, _)) => {
-                Verdict::new("no_route", format!("it reaches {label}, where no route leads to it"))
-                    .hint(format!("there, `namely route add {name} FACE`, or start its producer"))
-            }
+            Some((None, _)) => Verdict::new(
+                "no_route",
+                format!("it reaches {label}, where no route leads to it"),
+            )
+            .hint(format!(
+                "there, `namely route add {name} FACE`, or start its producer; or the name is mistyped: \
+                     `namely ls {}`",
+                name.as_name().without_last(1)
+            )),
+            Some((Some(prefix), true)) if leads_back => Verdict::new(
+                "loop",
+                format!("routers forward it in a loop: it reaches {label}, where {prefix} leads only back"),
+            )
+            .hint(format!("one of the two routes for {prefix} is wrong; or the name is mistyped")),
             Some((Some(prefix), true)) => {
                 Verdict::new("nobody", format!("it reaches {label}, where {prefix} has no next hop but back"))
                     .hint(format!("there, `namely why {name}` shows more"))
@@ -198,6 +209,12 @@ mod tests {
         })
     }
 
+    /// A router whose only next hop is the router before it.
+    fn back(prefix: &str) -> HopOutcome {
+        let HopOutcome::Answer(answer) = answer(Some(prefix), &[]) else { panic!("it answers") };
+        HopOutcome::Answer(HopAnswer { leads_back: true, ..answer })
+    }
+
     fn way(outcomes: &[HopOutcome]) -> NamePath {
         let name = "/a/b".parse().unwrap();
         let at = |hop: u8| outcomes.get(usize::from(hop) - 1).cloned().unwrap_or(HopOutcome::Silence);
@@ -212,6 +229,8 @@ mod tests {
             (vec![on(), answer(Some("/a"), &["", "udp4://x"])], "ok", 2),
             (vec![on(), answer(None, &[])], "no_route", 2),
             (vec![answer(Some("/"), &[])], "nobody", 1),
+            (vec![back("/a")], "loop", 1),
+            (vec![on(), back("/")], "loop", 2),
             (vec![on(), HopOutcome::Refused(NackReason::Duplicate)], "loop", 1),
             (vec![on(), HopOutcome::Refused(NackReason::NoRoute)], "no_route", 1),
             (vec![HopOutcome::Refused(NackReason::Congestion)], "nack", 0),

@@ -409,7 +409,11 @@ impl NameFacts {
             return Verdict::new("cache_off", format!("{text}; nothing is answered from the content store"))
                 .hint("`namely cs config --serve on --capacity 65536` turns it on");
         }
-        Verdict::new("ok", text)
+        let verdict = Verdict::new("ok", text);
+        if self.face(id).is_some_and(|face| face.face_scope == FaceScope::NonLocal) {
+            return verdict.hint(format!("`namely why {} --trace` follows it from there", self.name));
+        }
+        verdict
     }
 
     /// Begins the sentence about the next hop. Data in the content store may answer an Interest for
