@@ -16,6 +16,10 @@ use crate::output::say;
 /// Time without data after which the user is notified.
 pub const SILENCE: Duration = Duration::from_secs(2);
 
+/// Each report waits this many times as long as the one before. The face is looked up again for
+/// each: the route may have moved to another neighbor.
+const LONGER: u32 = 3;
+
 /// Interval at which the silence is measured.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -56,13 +60,15 @@ impl Silence {
         let (name, is_remarking) = (name.clone(), ctx.out.is_remarking());
         // Without the thread there is no notification, but the fetch continues.
         let _ = std::thread::Builder::new().name("silence".into()).spawn(move || {
-            let mut is_reported = false;
+            let mut reports = 0;
             while !shared.is_over.load(Ordering::Relaxed) {
                 std::thread::sleep(LOOK);
-                if shared.silent_for() < SILENCE {
-                    is_reported = false;
+                let silent = shared.silent_for();
+                if silent < SILENCE {
+                    reports = 0;
                     *shared.face() = None;
-                } else if !std::mem::replace(&mut is_reported, true) {
+                } else if silent >= due(reports) {
+                    reports += 1;
                     let face = query_face(router.as_deref(), &trusted, &name);
                     // The silence or the fetch may have ended during the query.
                     if shared.silent_for() < SILENCE || shared.is_over.load(Ordering::Relaxed) {
@@ -95,6 +101,11 @@ impl Silence {
     pub fn face(&self) -> Option<String> {
         self.shared.face().clone()
     }
+}
+
+/// Returns the length of a silence from which on it is reported, after `reports` earlier reports.
+fn due(reports: u32) -> Duration {
+    SILENCE.saturating_mul(LONGER.saturating_pow(reports))
 }
 
 impl Drop for Silence {
@@ -149,4 +160,15 @@ fn query_face(router: Option<&str>, trusted: &str, name: &Name) -> Option<(u64, 
     // The address of a local application's face does not identify the application to the user.
     let is_local = face.face_scope == FaceScope::Local;
     Some((id, if is_local { format!("an application of this host (face {id})") } else { face.uri }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_silence_is_reported_repeatedly() {
+        assert_eq!([0, 1, 2, 3].map(|reports| due(reports).as_secs()), [2, 6, 18, 54]);
+        assert!(due(u32::MAX) > Duration::from_secs(3600));
+    }
 }

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 pub enum Model {
     /// One router: the load of each stage, and the bottleneck
     Router(router::Router),
-    /// Routers in a row that pass packets on when full: packets, loss, utilisation
+    /// Routers in a row that pass packets on when full: packets, loss, utilization
     Bypass(bypass::Bypass),
 }
 

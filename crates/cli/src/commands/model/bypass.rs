@@ -38,7 +38,7 @@ pub struct Bypass {
     /// The seed of the simulation.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Draw packets, loss and utilisation over the load into an SVG file.
+    /// Draw packets, loss and utilization over the load into an SVG file.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 }
