@@ -130,7 +130,12 @@ struct Pace {
     samples: VecDeque<(Instant, u64)>,
     /// Time of the last progress.
     moved: Option<Instant>,
+    /// Whether the last text reports a pause.
+    is_pause: bool,
 }
+
+/// The progress bar. The message ends at the terminal's width, so no line wraps.
+const BAR: &str = "{bar:10} {percent:>3}% {wide_msg}";
 
 /// Period over which the current rate is measured.
 const PACE: Duration = Duration::from_secs(3);
@@ -148,7 +153,8 @@ impl Pace {
             self.samples.pop_front();
         }
         let silent = self.moved.map_or(Duration::ZERO, |moved| now - moved);
-        if silent >= SILENCE {
+        self.is_pause = silent >= SILENCE;
+        if self.is_pause {
             let face = silence.and_then(Silence::face).map_or_else(String::new, |uri| format!(" from {uri}"));
             return format!("no data for {} s{face}", silent.as_secs());
         }
@@ -162,7 +168,7 @@ impl Pace {
 impl Watch {
     /// Creates a watch for the fetch of `name`. The bar is shown only at a terminal.
     pub fn new(ctx: &Context<'_>, name: &Name) -> Result<Self, Failure> {
-        let bar = ctx.out.bar("{bar:24} {percent:>3}% {msg}");
+        let bar = ctx.out.bar(BAR);
         let silence = Silence::watch(ctx, name);
         Ok(Watch { bar, pace: RefCell::default(), silence, stop: crate::stop::flag()? })
     }
@@ -173,8 +179,9 @@ impl Watch {
         if let Some(bar) = &self.bar {
             self.silence.has_bar();
             bar.set(progress.octets_done, progress.octets_total.unwrap_or(progress.octets_done));
-            let pace = self.pace.borrow_mut().text(Instant::now(), progress.octets_done, Some(&self.silence));
-            bar.set_message(format!("{label}{}", progress_text(progress, &pace)));
+            let mut pace = self.pace.borrow_mut();
+            let text = pace.text(Instant::now(), progress.octets_done, Some(&self.silence));
+            bar.set_message(format!("{label}{}", progress_text(progress, &text, pace.is_pause)));
         }
         self.flow()
     }
@@ -207,13 +214,15 @@ impl Watch {
 }
 
 fn tree_text(p: &TreeProgress, pace: &str) -> String {
-    let least = if p.is_all_listed { "" } else { "at least " };
+    // More are listed later.
+    let more = if p.is_all_listed { "" } else { "+" };
+    let s = if p.files_wanted == 1 && p.is_all_listed { "" } else { "s" };
     format!(
-        "{} of {least}{} in {} of {least}{}, {pace}",
+        "{} of {}{more}, {pace}, {} of {}{more} file{s}",
         octets_text(p.octets),
         octets_text(p.octets_wanted),
         p.files,
-        files_text(p.files_wanted),
+        p.files_wanted,
     )
 }
 
@@ -222,16 +231,26 @@ pub fn files_text(files: u64) -> String {
     if files == 1 { "1 file".into() } else { format!("{files} files") }
 }
 
-fn progress_text(p: &Progress, pace: &str) -> String {
+/// Formats the progress of a fetch, the most important first.
+fn progress_text(p: &Progress, pace: &str, is_pause: bool) -> String {
     let total = p.octets_total.map_or_else(|| "?".into(), octets_text);
-    let left =
-        p.remaining_ns().map_or_else(String::new, |ns| format!(", {} s left", ns.div_ceil(1_000_000_000)));
-    format!(
-        "{} of {total}, {pace}{left}, {} again, {}",
-        octets_text(p.octets_done),
-        p.fetch.retransmissions,
-        cache_text(p)
-    )
+    let done = format!("{} of {total}", octets_text(p.octets_done));
+    if is_pause {
+        return format!("{pace}, {done}");
+    }
+    let left = p.remaining_ns().map(|ns| format!(", {} left", left_text(ns.div_ceil(1_000_000_000))));
+    let cached = p.cache_share().map(|share| format!(", {:.0}% cached", share * 100.0));
+    let again = Some(p.fetch.retransmissions).filter(|n| *n > 0).map(|n| format!(", {n} again"));
+    let more: String = [left, cached, again].into_iter().flatten().collect();
+    format!("{done}, {pace}{more}")
+}
+
+fn left_text(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3600),
+    }
 }
 
 /// Formats a rate in bits: `1.52 Gbit/s`.
@@ -344,6 +363,9 @@ fn exit_of_object(error: &ObjectError) -> Exit {
 mod tests {
     use super::*;
 
+    /// Columns of the message beside the bar at a terminal of 80 columns.
+    const MESSAGE_COLUMNS: usize = 80 - "1234567890 100% ".len();
+
     #[test]
     fn a_partial_listing_gives_a_minimum_total() {
         let mut progress = TreeProgress {
@@ -354,9 +376,36 @@ mod tests {
             is_all_listed: true,
             octets_listed: 0,
         };
-        assert_eq!(tree_text(&progress, "now"), "1.0 KiB of 2.0 KiB in 1 of 1 file, now");
+        assert_eq!(tree_text(&progress, "now"), "1.0 KiB of 2.0 KiB, now, 1 of 1 file");
         (progress.files_wanted, progress.is_all_listed) = (7, false);
-        assert_eq!(tree_text(&progress, "now"), "1.0 KiB of at least 2.0 KiB in 1 of at least 7 files, now");
+        assert_eq!(tree_text(&progress, "now"), "1.0 KiB of 2.0 KiB+, now, 1 of 7+ files");
+    }
+
+    /// The longest texts of usual fetches, computed by hand.
+    #[test]
+    fn progress_fits_80_columns() {
+        let mut progress = Progress {
+            octets: 1023 << 20,
+            octets_done: 1023 << 20,
+            octets_total: Some(1_073_636_966),
+            elapsed_ns: 8_600_000_000,
+            origin_told: 100,
+            from_cache: 45,
+            ..Progress::default()
+        };
+        let text = progress_text(&progress, "952.1 Mbit/s", false);
+        assert_eq!(text, "1023.0 MiB of 1023.9 MiB, 952.1 Mbit/s, 1 s left, 45% cached");
+        assert_eq!(text.len(), 60);
+        let longest = "1023.0 MiB of 1023.9 MiB, 952.1 Mbit/s, 119 min left, 45% cached";
+        assert_eq!(longest.len(), MESSAGE_COLUMNS);
+        assert_eq!([119, 120, 7199, 7200].map(left_text), ["119 s", "2 min", "119 min", "2 h"]);
+        progress.fetch.retransmissions = 7;
+        assert!(progress_text(&progress, "now", false).ends_with(", 45% cached, 7 again"));
+        let text = progress_text(&progress, "no data for 21 s from udp4://192.0.2.7:6363", true);
+        assert_eq!(text, "no data for 21 s from udp4://192.0.2.7:6363, 1023.0 MiB of 1023.9 MiB");
+        assert!("no data for 21 s from udp6://[2001:db8::1234]:6363".len() < MESSAGE_COLUMNS);
+        let tree = "1023.0 MiB of 1023.9 MiB+, 952.1 Mbit/s, 9999 of 10000+ files";
+        assert!(tree.len() < MESSAGE_COLUMNS);
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl List {
             Failure::new(Exit::NotFound, "the content store has no disk")
                 .hint("start the router with --cs-disk DIR, or `folder` under [cs.disk]")
         })?;
-        let bar = ctx.out.bar("{bar:24} {percent:>3}% {bytes} of {total_bytes} read");
+        let bar = ctx.out.bar("{bar:10} {percent:>3}% {bytes} of {total_bytes} read");
         let now_ms = namely_host::clock::unix_ms();
         let mut found = |listed: tier::ListedPacket<'_>| {
             let fresh = (listed.expires_ms != 0).then(|| listed.expires_ms.saturating_sub(now_ms));
