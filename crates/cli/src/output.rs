@@ -380,6 +380,8 @@ pub enum Cell {
     Number(u64),
     /// A number, and its decimals in text. JSON has all decimals.
     Real(f64, usize),
+    /// A number with a unit or a letter for a power of ten, right-aligned. JSON has the text.
+    Amount(String),
     /// A share that may be very small. Text has a power of ten if six decimals do not suffice.
     Small(f64),
     /// Nothing; JSON null.
@@ -389,7 +391,7 @@ pub enum Cell {
 impl Cell {
     fn text(&self) -> String {
         match self {
-            Cell::Text(text) => Plain::new(text).into(),
+            Cell::Text(text) | Cell::Amount(text) => Plain::new(text).into(),
             Cell::Named { uri, .. } => Plain::new(uri).into(),
             Cell::Number(n) => n.to_string(),
             Cell::Real(x, digits) => format!("{x:.digits$}"),
@@ -401,7 +403,9 @@ impl Cell {
 
     fn json(&self) -> Value {
         match self {
-            Cell::Text(text) | Cell::Named { original: text, .. } => Value::from(text.as_str()),
+            Cell::Text(text) | Cell::Amount(text) | Cell::Named { original: text, .. } => {
+                Value::from(text.as_str())
+            }
             Cell::Number(n) => Value::from(*n),
             Cell::Real(x, _) | Cell::Small(x) => Value::from(*x),
             Cell::None => Value::Null,
@@ -458,6 +462,11 @@ fn layout(columns: &[&str], rows: &[Vec<Cell>]) -> Vec<String> {
             cells.collect::<Vec<_>>().join("  ").trim_end().to_string()
         })
         .collect()
+}
+
+/// Formats a number of things: `1 face`, `2 faces`.
+pub fn count_text(n: u64, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
 /// Formats octets for people: `1.5 MiB`.
@@ -530,6 +539,14 @@ mod tests {
             let parsed: Value = serde_json::from_str(&line).unwrap();
             prop_assert_eq!(&parsed[&b][0], &Value::from(a));
         }
+    }
+
+    #[test]
+    fn amounts_are_right_aligned() {
+        let amount = |text: &str| Cell::Amount(text.to_owned());
+        let rows = vec![vec![amount("12.00M"), "x".into()], vec![amount("950"), "y".into()]];
+        assert_eq!(layout(&["out", "remote"], &rows), ["   out  remote", "12.00M  x", "   950  y"]);
+        assert_eq!((count_text(1, "route"), count_text(0, "route")), ("1 route".into(), "0 routes".into()));
     }
 
     #[test]

@@ -406,6 +406,13 @@ fn a_served_directory_is_listed() {
     let long = home.json(["ls", "/lab", "--long"]);
     let file = long.iter().find(|row| row["kind"] == "file").unwrap();
     let name = format!("/lab/{}", file["name"].as_str().unwrap());
+    let plain = home.json(["ls", "/lab"]);
+    let row = plain.iter().find(|row| row["name"] == file["name"]).unwrap();
+    assert_eq!((&row["octets"], row["uri"].as_str()), (&file["octets"], Some(&*name)), "without --long");
+    // A long name must not move the other columns out of the window.
+    let text = home.ok(["ls", "/lab", "--long"]);
+    assert!(text.starts_with("kind ") && text.lines().all(|line| !line.ends_with(' ')), "{text}");
+    assert!(text.lines().next().unwrap().ends_with("  name"), "{text}");
     let stat = &home.json(["stat", &name])[0];
     assert_eq!((stat["kind"].as_str(), &stat["octets"]), (Some("file"), &file["octets"]));
     assert!(stat["signer"].as_str().unwrap().starts_with("/lab/KEY/"), "{stat}");

@@ -39,7 +39,8 @@ fn listed_names_are_valid_get_arguments() {
     let listed = home.run(["ls", "/lab"]);
     all_is_shown(&listed);
     all_is_shown(&home.run(["ls", "/lab", "--long"]));
-    let uris: Vec<&str> = listed.stdout.lines().skip(1).map(|line| line.split(' ').next().unwrap()).collect();
+    let uris: Vec<&str> =
+        listed.stdout.lines().skip(1).map(|line| line.rsplit(' ').next().unwrap()).collect();
     assert_eq!(uris.len(), NAMES.len(), "{listed:?}");
     for uri in uris {
         let got = home.run(["get", &format!("/lab/{uri}"), "here/"]);

@@ -596,7 +596,7 @@ fn top_once_prints_text_and_json() {
     let ping = home.namely(["peek", "/nobody/has/this"]).output().unwrap();
     assert!(!ping.status.success());
     let text = home.ok(["top", "--once", "--interval", "0.1"]);
-    for part in ["PIT ", "content store, memory", "bit/s in", "forwarder.no_route"] {
+    for part in ["PIT ", "content store, memory", "bits in", "forwarder.no_route"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let lines = home.json(["top", "--once", "--interval", "0.1", "--sort", "face"]);

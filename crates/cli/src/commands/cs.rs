@@ -14,7 +14,7 @@ use super::face::Switch;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::options::name;
-use crate::output::octets_text;
+use crate::output::{count_text, octets_text};
 use crate::router::connect;
 
 /// Show, configure, fill and erase the content store.
@@ -152,7 +152,7 @@ impl Erase {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let erased = connect(ctx)?.erase_cs(&self.prefix, self.count)?;
         ctx.out.answer(
-            || format!("{erased} packets erased below {}", self.prefix),
+            || format!("{} erased below {}", count_text(erased, "packet"), self.prefix),
             || json!({"prefix": self.prefix.to_string(), "erased": erased}),
         );
         Ok(())

@@ -5,16 +5,19 @@ use clap::Args;
 use namely_files::GetError;
 use namely_security::validity::UtcTime;
 use namely_socket::{Consumer, ObjectInfo};
-use namely_wire::Name;
-use namely_wire::rdr::{listing, listing_name};
-use serde_json::json;
+use namely_wire::rdr::{ListingEntry, listing, listing_name};
+use namely_wire::{Component, DecodeError, Name};
+use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::fetching::{Transfer, consumer_of_all, get_failure};
 use crate::keys::Trust;
 use crate::options::name;
-use crate::output::{Cell, octets_text};
+use crate::output::{Cell, count_text, octets_text};
+
+/// Files of a directory whose sizes are fetched for `--json` without `--long`, each by a request.
+const SIZES_MAX: usize = 1000;
 
 /// List a directory by name.
 #[derive(Debug, Args)]
@@ -23,7 +26,8 @@ pub struct Ls {
     /// The directory's name.
     #[arg(value_parser = name)]
     name: Name,
-    /// Also fetch the size and the time of each file.
+    /// Also fetch the size and the time of each file. With --json this is done for up to 1,000 files
+    /// in any case.
     #[arg(long, short)]
     long: bool,
     #[command(flatten)]
@@ -44,33 +48,87 @@ impl Ls {
         let octets = consumer
             .fetch(&listing_name(self.name.as_name()))
             .map_err(|error| get_failure(GetError::Fetch(error)))?;
-        let mut rows = Vec::new();
-        for entry in listing(&octets) {
-            let entry = entry.map_err(|e| Failure::failed(format!("the listing of {}: {e}", self.name)))?;
-            let component = namely_wire::Component::generic(entry.name);
-            let name = self.name.join(component);
-            let original = String::from_utf8_lossy(entry.name).into_owned();
-            let kind = if entry.is_directory { "directory" } else { "file" };
-            let of_file = self.long && !entry.is_directory;
-            let info = if of_file { Some(stat(&consumer, &name)?) } else { None };
-            let octets = info.as_ref().and_then(|info| info.octets);
-            let time = info.and_then(|info| info.mtime_ns).map(|ns| UtcTime(ns / 1_000_000_000).to_string());
-            rows.push(vec![
-                Cell::Named { uri: component.to_string(), original },
-                kind.into(),
-                octets.into(),
-                time.map_or(Cell::None, |time| time.into()),
-            ]);
+        let entries: Vec<_> = listing(&octets)
+            .collect::<Result<_, DecodeError>>()
+            .map_err(|e| Failure::failed(format!("the listing of {}: {e}", self.name)))?;
+        let has_sizes = self.long || (ctx.out.is_json() && entries.len() <= SIZES_MAX);
+        let row = |entry: &ListingEntry<'_>| Row::new(&consumer, &self.name, entry, has_sizes);
+        let rows = entries.iter().map(row).collect::<Result<Vec<_>, _>>()?;
+        if ctx.out.is_json() {
+            rows.iter().for_each(|row| ctx.out.json(&row.json()));
+            return Ok(());
         }
-        let columns = ["name", "kind", "octets", "changed"];
+        // The name is last: names may have 255 octets, and the other columns must be seen.
+        let columns = ["kind", "octets", "changed", "name"];
         match self.long {
-            true => ctx.out.table(&columns, &rows),
+            true => ctx.out.table(&columns, &rows.iter().map(Row::cells).collect::<Vec<_>>()),
             false => {
-                rows.iter_mut().for_each(|row| row.truncate(2));
-                ctx.out.table(&columns[..2], &rows);
+                let cells: Vec<Vec<Cell>> =
+                    rows.iter().map(|row| vec![row.kind.into(), row.named()]).collect();
+                ctx.out.table(&["kind", "name"], &cells);
             }
         }
         Ok(())
+    }
+}
+
+/// An entry of a directory.
+struct Row {
+    /// The name of the entry, as `namely get` accepts it.
+    name: Name,
+    /// Its last component, as a URI.
+    uri: String,
+    /// Its file name.
+    original: String,
+    kind: &'static str,
+    octets: Option<u64>,
+    changed: Option<String>,
+}
+
+impl Row {
+    fn new(
+        consumer: &Consumer,
+        directory: &Name,
+        entry: &ListingEntry<'_>,
+        has_size: bool,
+    ) -> Result<Self, Failure> {
+        let component = Component::generic(entry.name);
+        let mut row = Row {
+            name: directory.join(component),
+            uri: component.to_string(),
+            original: String::from_utf8_lossy(entry.name).into_owned(),
+            kind: if entry.is_directory { "directory" } else { "file" },
+            octets: None,
+            changed: None,
+        };
+        if !has_size || entry.is_directory {
+            return Ok(row);
+        }
+        match stat(consumer, &row.name) {
+            Ok(info) => {
+                row.octets = info.octets;
+                row.changed = info.mtime_ns.map(|ns| UtcTime(ns / 1_000_000_000).to_string());
+            }
+            // The producer may not read one file, or it was removed. The others are listed.
+            Err(failure) if failure.exit == Exit::NotFound => row.kind = "unreadable",
+            Err(failure) => return Err(failure),
+        }
+        Ok(row)
+    }
+
+    fn named(&self) -> Cell {
+        Cell::Named { uri: self.uri.clone(), original: self.original.clone() }
+    }
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![self.kind.into(), self.octets.into(), self.changed.clone().into(), self.named()]
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "name": self.original, "uri": self.name.to_string(), "kind": self.kind, "octets": self.octets,
+            "changed": self.changed,
+        })
     }
 }
 
@@ -98,7 +156,7 @@ impl Stat {
         let number = |n: Option<u64>| n.map_or("-".into(), |n| n.to_string());
         ctx.out.answer(
             || {
-                let size = info.octets.map_or("-".into(), |n| format!("{n} octets ({})", octets_text(n)));
+                let size = info.octets.map_or("-".into(), size_text);
                 [
                     format!("name      {}", info.name),
                     format!("kind      {kind}"),
@@ -119,6 +177,23 @@ impl Stat {
     }
 }
 
+/// Formats a size: the octets, and a unit if there are more than a unit's.
+fn size_text(octets: u64) -> String {
+    let exact = count_text(octets, "octet");
+    if octets < 1024 { exact } else { format!("{exact} ({})", octets_text(octets)) }
+}
+
 fn stat(consumer: &Consumer, name: &Name) -> Result<ObjectInfo, Failure> {
     consumer.stat(name).map_err(|error| get_failure(GetError::Fetch(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size_text;
+
+    #[test]
+    fn sizes_are_not_repeated() {
+        assert_eq!([0, 1, 1023].map(size_text), ["0 octets", "1 octet", "1023 octets"]);
+        assert_eq!(size_text(1536), "1536 octets (1.5 KiB)");
+    }
 }

@@ -92,7 +92,7 @@ fn disk_text(disk: &CsDiskStatus) -> Vec<String> {
         ),
         format!("pending   {}, bypassed from {} on", disk.pending, disk.threshold),
         format!("admission {}", disk.admission),
-        format!("queue     {}", disk.queue),
+        format!("order     {} (requests to the disk)", disk.queue),
     ];
     if is_manager {
         lines.push(format!("pinned    {}", if pinned.is_empty() { "-".into() } else { pinned.join(" ") }));
@@ -116,10 +116,29 @@ const PATHS: [(&str, [&str; 4]); 5] = [
 /// Formats the times of one path, if any packet on that path was timed.
 fn time_text(disk: &CsDiskStatus, path: &str, labels: [&str; 4]) -> Option<String> {
     let [count, sum, half, most] = labels.map(|label| disk.count(label));
-    let us = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
-    let mean = us(sum / count.max(1));
-    (count > 0)
-        .then(|| format!("time      {path}: mean {mean}, p50 {}, p99 {} ({count} timed)", us(half), us(most)))
+    (count > 0).then(|| {
+        format!(
+            "time      {path}: mean {}, p50 up to {}, p99 up to {} ({count} timed)",
+            two_digits(sum / count),
+            two_digits(half),
+            two_digits(most)
+        )
+    })
+}
+
+/// Formats a time with two digits, rounded up: quantiles are upper ends of buckets of a histogram.
+fn two_digits(ns: u64) -> String {
+    let mut unit_ns = 1;
+    while ns.div_ceil(unit_ns) >= 100 {
+        unit_ns *= 10;
+    }
+    let ns = ns.div_ceil(unit_ns).saturating_mul(unit_ns);
+    match ns {
+        0..1_000 => format!("{ns} ns"),
+        1_000..1_000_000 => format!("{} us", ns as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{} ms", ns as f64 / 1e6),
+        _ => format!("{} s", ns as f64 / 1e9),
+    }
 }
 
 fn disk_json(disk: &CsDiskStatus) -> Value {
@@ -148,4 +167,26 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
 
 fn share_text(part: u64, whole: u64, what: &str) -> String {
     ratio(part, whole).map_or_else(String::new, |ratio| format!(" ({:.1} % {what})", ratio * 100.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::two_digits;
+
+    #[test]
+    fn quantiles_have_two_digits() {
+        for (ns, text) in [
+            (0, "0 ns"),
+            (99, "99 ns"),
+            (101, "110 ns"),
+            (1_000, "1 us"),
+            (786_432, "790 us"),
+            (12_582_912, "13 ms"),
+            (1_500_000, "1.5 ms"),
+            (999_999_999, "1 s"),
+            (2_345_000_000, "2.4 s"),
+        ] {
+            assert_eq!(two_digits(ns), text, "{ns}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Sort;
 use super::prefixes::Hot;
-use crate::output::{Cell, octets_text};
+use crate::output::{Cell, count_text, octets_text};
 
 /// The rates and, if they were sampled, the prefixes of Interests.
 pub(super) struct TopSnapshot {
@@ -13,12 +13,13 @@ pub(super) struct TopSnapshot {
     pub(super) prefixes: Vec<Hot>,
 }
 
+/// The titles of the columns of faces, on the screen and with `--once`. All rates are of a second.
 pub(super) const FACE_COLUMNS: [&str; 8] =
-    ["face", "bit/s in", "bit/s out", "Interests in", "Interests out", "Data in", "Data out", "remote"];
+    ["face", "bits in", "out", "Ints in", "out", "Data in", "out", "remote"];
 pub(super) const EVENT_COLUMNS: [&str; 4] = ["counter", "face", "a second", "in all"];
 
 pub(super) fn face_cells(face: &FaceRates) -> Vec<Cell> {
-    let rate = |value: f64| Cell::Real(value, 1);
+    let rate = |value: f64| Cell::Amount(short(value));
     let [octets_in, octets_out] = face.octets.map(|octets| octets * 8.0);
     let [interests_in, interests_out] = face.interests;
     let [data_in, data_out] = face.data;
@@ -61,16 +62,16 @@ pub(super) fn faces(rates: &Rates, sort: Sort, filter: &str) -> Vec<FaceRates> {
 /// Formats the router's totals in lines of at most 80 columns.
 pub(super) fn heading(rates: &Rates) -> Vec<String> {
     let h = &rates.heading;
-    let routes = h.routes.map(|n| format!(", {n} routes")).unwrap_or_default();
+    let routes = h.routes.map(|n| format!(", {}", count_text(n, "route"))).unwrap_or_default();
     let both = |[inward, outward]: [f64; 2]| format!("{} in, {} out", short(inward), short(outward));
     let satisfied = h.satisfied.map_or("-".into(), |part| format!("{:.0} %", part * 100.0));
     let turns = h.turns_us.iter().map(|(worker, us)| format!("{worker} {:.1} ms", *us as f64 / 1e3));
     let mut lines = vec![
         format!(
-            "{}, up {}: {} faces{routes}",
+            "{}, up {}: {}{routes}",
             h.version,
             super::super::status::duration_text(h.up_s),
-            h.faces
+            count_text(h.faces as u64, "face")
         ),
         format!("Interests {}; Data {}; Nacks {} (a second)", both(h.interests), both(h.data), both(h.nacks)),
         format!(
@@ -208,6 +209,32 @@ pub(super) mod tests {
         let counters: Vec<_> = rates.events.iter().map(|event| (event.name.as_str(), event.rate)).collect();
         assert_eq!(counters, [("forwarder.no_route", 50.0), ("forwarder.loop", 3.5)], "and no turns");
         assert_eq!(json["workers"][0]["longest_turn_us"], 1500);
+    }
+
+    /// Computed by hand: the widest row of a busy router with an IPv4 neighbor.
+    #[test]
+    fn a_row_of_a_face_fits_80_columns() {
+        let face = FaceRates {
+            id: 65_535,
+            remote: "udp4://192.0.2.1:6363".into(),
+            octets: [12.5e9 / 8.0, 999.99e6 / 8.0],
+            interests: [123_456.0, 9_999.0],
+            data: [1e6, 12_340.0],
+            nacks: [0.0; 2],
+        };
+        let texts = face_cells(&face).into_iter().map(|cell| match cell {
+            Cell::Amount(text) | Cell::Text(text) => text,
+            Cell::Number(n) => n.to_string(),
+            other => panic!("{other:?}"),
+        });
+        let texts: Vec<String> = texts.collect();
+        let expected =
+            ["65535", "12.50G", "999.99M", "123.5k", "9999", "1.00M", "12.3k", "udp4://192.0.2.1:6363"];
+        assert_eq!(texts, expected);
+        let widths = texts.iter().zip(FACE_COLUMNS).map(|(text, title)| text.len().max(title.len()));
+        let widths: Vec<usize> = widths.collect();
+        assert_eq!(widths, [5, 7, 7, 7, 4, 7, 5, 21]);
+        assert_eq!(widths.iter().sum::<usize>() + 2 * (FACE_COLUMNS.len() - 1), 77);
     }
 
     #[test]

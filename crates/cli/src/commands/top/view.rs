@@ -10,7 +10,7 @@ use ratatui::widgets::{Paragraph, Row, Table};
 
 use super::Sort;
 use super::prefixes::Hot;
-use super::rates::{TopSnapshot, faces, heading, peer, short};
+use super::rates::{FACE_COLUMNS, TopSnapshot, faces, heading, peer, short};
 
 /// The user's choices.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,8 +81,9 @@ fn draw_faces(frame: &mut Frame<'_>, area: Rect, rates: &Rates, chosen: &ViewOpt
         let aligned = numbers.into_iter().map(|number| Line::from(number).right_aligned());
         Row::new(aligned.chain([plain(peer(face))]))
     });
-    let head = ["face", "bit/s in", "out", "Int/s in", "out", "Data/s in", "out"];
-    let head = head.into_iter().map(|title| Line::from(title).right_aligned()).chain([Line::from("remote")]);
+    let (numbers, remote) = FACE_COLUMNS.split_at(FACE_COLUMNS.len() - 1);
+    let head = numbers.iter().map(|title| Line::from(*title).right_aligned());
+    let head = head.chain(remote.iter().map(|title| Line::from(*title)));
     let widths = [
         Constraint::Length(6),
         Constraint::Length(8),
