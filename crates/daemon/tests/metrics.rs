@@ -191,6 +191,35 @@ fn other_metrics_requests_get_a_hint() {
 }
 
 #[test]
+fn health_and_process_metrics_are_served() {
+    let (_daemon, address) = start("");
+    let health =
+        |method: &str| ask(address, &format!("{method} /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+    let (head, body) = health("GET");
+    assert!(head.starts_with("HTTP/1.1 200 ") && body == "ok\n", "{head} {body}");
+    let (head, body) = health("HEAD");
+    assert!(head.starts_with("HTTP/1.1 200 ") && body.is_empty(), "{head} {body}");
+    assert!(health("POST").0.starts_with("HTTP/1.1 405 "));
+    let (_, foreign) = ask(address, "GET /healthz HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+    assert!(!foreign.contains("ok"), "{foreign}");
+    let text = scrape(address);
+    for name in [
+        "process_cpu_seconds_total",
+        "process_open_fds",
+        "process_max_fds",
+        "process_virtual_memory_bytes",
+        "process_resident_memory_bytes",
+    ] {
+        assert!(value(&text, name).is_some_and(|value| value > 0.0), "{name}: {text}");
+    }
+    let started = ["process_start_time_seconds", "namely_start_time_seconds"].map(|name| value(&text, name));
+    // The boot time of the system has whole seconds.
+    assert!(started[0].unwrap() <= started[1].unwrap() + 2.0, "{started:?}");
+    let (_, old) = ask(address, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert!(old.contains("# TYPE process_cpu_seconds_total counter\n"), "{old}");
+}
+
+#[test]
 fn metrics_requests_have_a_size_limit() {
     const REQUEST_OCTETS_MAX: usize = 8192;
     let (_daemon, address) = start("");

@@ -19,6 +19,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::registry::Registry;
 
+use super::process;
 use crate::control::{Order, OrderSender};
 use crate::home::RouterHandle;
 use crate::services::{ServiceCounters, Services};
@@ -44,6 +45,7 @@ impl Source {
     pub(super) fn text(&self, own: [(&'static str, u64); 6]) -> String {
         let shot = self.shot(own);
         let mut text = shot.packets_of_faces();
+        text += &process::text();
         let mut registry = Registry::with_prefix("namely");
         registry.register_collector(Box::new(shot));
         if encode(&mut text, &registry).is_err() {

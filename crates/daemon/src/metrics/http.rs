@@ -1,14 +1,13 @@
-//! An HTTP/1.1 request and its answer (RFC 9112): `GET /metrics` only.
+//! An HTTP/1.1 request and its answer (RFC 9112): `GET /metrics` and `GET /healthz` only.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use namely_host::web::{PageHosts, PageRefusal};
 
-use super::{Counts, collect};
+use super::{Server, collect};
 
 /// Octets of a request for metrics.
 ///
@@ -41,22 +40,22 @@ const UNAVAILABLE: &str = "503 Service Unavailable";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// Reads a request, answers it, and closes the connection.
-pub(super) fn answer(
-    stream: &TcpStream,
-    hosts: &PageHosts,
-    counts: &Counts,
-    text: impl FnOnce() -> Option<Arc<str>>,
-) {
+pub(super) fn answer(stream: &TcpStream, server: &Server) {
+    let Server { hosts, counts, .. } = server;
     let end = Instant::now() + METRICS_TIME_MAX;
     let done = match request(stream, hosts, end) {
         Ok(MetricsRequest::Metrics { open, with_body }) => {
             counts.scrapes.fetch_add(1, Ordering::Relaxed);
-            match text() {
+            match server.text() {
                 Some(text) if open => respond(stream, end, "200 OK", OPEN_METRICS, &text, with_body),
                 Some(text) => respond(stream, end, "200 OK", PROMETHEUS, &collect::plain(&text), with_body),
                 None => respond(stream, end, UNAVAILABLE, PLAIN, "the router stops\n", true),
             }
         }
+        Ok(MetricsRequest::Health { with_body }) => match server.is_well() {
+            true => respond(stream, end, "200 OK", PLAIN, "ok\n", with_body),
+            false => respond(stream, end, UNAVAILABLE, PLAIN, "the router does not respond\n", with_body),
+        },
         Ok(MetricsRequest::Invalid(status, why)) => {
             counts.malformed.fetch_add(1, Ordering::Relaxed);
             respond(stream, end, status, PLAIN, why, true)
@@ -105,6 +104,8 @@ struct PeerTimeout;
 enum MetricsRequest {
     /// A request for the metrics, in OpenMetrics or the older format.
     Metrics { open: bool, with_body: bool },
+    /// A request for the router's health.
+    Health { with_body: bool },
     /// A request for another host name, or from a page of another site.
     Foreign(PageRefusal),
     /// An invalid request: a status, and a hint.
@@ -169,7 +170,10 @@ fn classify(hosts: &PageHosts, request: &httparse::Request<'_, '_>) -> MetricsRe
         (method @ ("GET" | "HEAD"), "/metrics") => {
             MetricsRequest::Metrics { open: takes_open_metrics(request.headers), with_body: method == "GET" }
         }
-        ("GET" | "HEAD", _) => MetricsRequest::Invalid("404 Not Found", "metrics are at /metrics\n"),
+        (method @ ("GET" | "HEAD"), "/healthz") => MetricsRequest::Health { with_body: method == "GET" },
+        ("GET" | "HEAD", _) => {
+            MetricsRequest::Invalid("404 Not Found", "metrics are at /metrics, the health is at /healthz\n")
+        }
         _ => {
             MetricsRequest::Invalid("405 Method Not Allowed", "metrics are read only: ask for GET /metrics\n")
         }

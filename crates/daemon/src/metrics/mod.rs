@@ -1,5 +1,5 @@
-//! Metrics in the OpenMetrics text format, or in Prometheus' older one, over HTTP: a thread that
-//! accepts connections, and a short-lived thread for each of them.
+//! Metrics in the OpenMetrics text format, or in Prometheus' older one, and the router's health, over
+//! HTTP: a thread that accepts connections, and a short-lived thread for each of them.
 //!
 //! The metrics are read like the datasets of management: a worker only waits while the counters of
 //! one face are copied. The text is made once for all requests within [`AGE_MAX`], so that the load
@@ -8,6 +8,7 @@
 mod collect;
 mod connection_slots;
 mod http;
+mod process;
 
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -22,8 +23,10 @@ use rustix::event::{PollFd, PollFlags, poll};
 use self::collect::Source;
 use self::connection_slots::{ConnectionSlots, METRICS_CONNECTIONS_MAX};
 use crate::config::Metrics;
+use crate::control::Order;
 use crate::exit::{Exit, Failure};
 use crate::services::{Service, StartContext};
+use crate::systemd::is_answered;
 use crate::threads::Thread;
 
 /// Threads that answer requests for metrics.
@@ -37,8 +40,11 @@ use crate::threads::Thread;
 /// - Tests: `metrics_threads_have_a_limit`
 pub(crate) const METRICS_THREADS_MAX: usize = 4 * METRICS_CONNECTIONS_MAX;
 
-/// Maximum age of a reused text.
+/// Maximum age of a reused text or check of the health.
 const AGE_MAX: Duration = Duration::from_millis(200);
+
+/// Time for the control thread and each worker to respond to a check of the health.
+const HEALTH_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Metrics as a service.
 #[derive(Default)]
@@ -149,6 +155,8 @@ impl AcceptThread {
 /// The state shared by all connections.
 struct Server {
     cache: Mutex<MetricsCache>,
+    /// The latest check of the health, and its time.
+    health: Mutex<Option<(Instant, bool)>>,
     hosts: PageHosts,
     slots: ConnectionSlots,
     threads: Arc<AtomicUsize>,
@@ -200,6 +208,7 @@ impl Server {
         let own = rustix::system::uname().nodename().to_string_lossy().into_owned();
         Server {
             cache: Mutex::new(MetricsCache { source: Some(source), latest: None }),
+            health: Mutex::default(),
             hosts: PageHosts::new(names.iter().cloned().chain([own]).collect()),
             slots: ConnectionSlots::default(),
             threads: Arc::default(),
@@ -219,11 +228,28 @@ impl Server {
             let stream = Arc::new(stream);
             let (_connection_slot, has_another_gone) = server.slots.enter(&stream, address);
             server.counts.gave_way.fetch_add(u64::from(has_another_gone), Ordering::Relaxed);
-            http::answer(&stream, &server.hosts, &server.counts, || server.text());
+            http::answer(&stream, &server);
         });
         if thread.is_err() {
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Returns true if the router responds now, or did less than [`AGE_MAX`] ago. Concurrent
+    /// requests wait for the lock, so they cause one check.
+    fn is_well(&self) -> bool {
+        // Released before the check, so that a stop does not wait for it.
+        let orders = self.cache.lock().source.as_ref().map(|source| source.orders.clone());
+        let Some(orders) = orders else { return false };
+        let mut health = self.health.lock();
+        if let Some((checked, is_well)) = *health
+            && checked.elapsed() < AGE_MAX
+        {
+            return is_well;
+        }
+        let is_well = is_answered(HEALTH_PATIENCE, |answer| orders.send(Order::Answer(answer)));
+        *health = Some((Instant::now(), is_well));
+        is_well
     }
 
     /// The current metrics, or those of less than [`AGE_MAX`] ago; `None` after the stop.
