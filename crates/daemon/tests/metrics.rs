@@ -395,6 +395,37 @@ fn prometheus_accepts_the_metrics() {
     assert_eq!(empty, Vec::<String>::new(), "the dashboard uses a metric that does not exist");
 }
 
+#[test]
+fn alert_rules_pass_their_tests() {
+    let Some(promtool) = tool("promtool") else {
+        return skip(Need::Prometheus, "promtool is neither on the path nor below target/prometheus");
+    };
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/grafana");
+    for words in [&["check", "rules", "alerts.yml"][..], &["test", "rules", "alerts_test.yml"]] {
+        let output = Command::new(&promtool).args(words).current_dir(&folder).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn each_exported_metric_is_documented() {
+    let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let disk = format!("[cs.disk]\nfolder = \"{}\"\n", dir.path().join("cs").display());
+    let (_daemon, address) = start(&disk);
+    let text = scrape(address);
+    let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+    let mut count = 0;
+    for (name, kind) in types {
+        let name = if kind == "counter" { format!("{name}_total") } else { name.to_owned() };
+        assert!(page.contains(&format!("`{name}`")), "docs/metrics.md has no {name}");
+        count += 1;
+    }
+    assert!(count > 20, "{text}");
+}
+
 /// The dashboard's queries, as Grafana sends them.
 fn of_dashboard() -> Vec<String> {
     let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/grafana/namely.json");

@@ -1,5 +1,6 @@
 //! Rules of the whole workspace that the compiler does not check. Each failure names the remedy.
 
+mod alerts;
 mod bom;
 mod comments;
 mod mounts;

@@ -4,6 +4,7 @@
 
 use std::fmt::Write;
 use std::fs;
+use std::sync::OnceLock;
 
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
@@ -63,7 +64,14 @@ fn sizes_octets(statm: &str, page_octets: usize) -> [Option<f64>; 2] {
     [0, 1].map(|_| pages.next().flatten().map(|pages| pages as f64 * page_octets as f64))
 }
 
+/// The start is read once: the kernel computes the time of the boot from the clock, so that it
+/// changes when the clock is set, and a changed start would count as a restart.
 fn start_s() -> Option<f64> {
+    static START: OnceLock<Option<f64>> = OnceLock::new();
+    *START.get_or_init(read_start_s)
+}
+
+fn read_start_s() -> Option<f64> {
     let booted_s = boot_s(&fs::read_to_string("/proc/stat").ok()?)?;
     let ticks = start_ticks(&fs::read_to_string("/proc/self/stat").ok()?)?;
     Some(booted_s as f64 + ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
