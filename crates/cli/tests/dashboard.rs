@@ -48,7 +48,8 @@ fn the_dashboard_shows_the_given_routers() {
     std::fs::write(home.path("data").join(hostile), "x").unwrap();
     home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
     let first = home.router_uri();
-    let page = home.namely(["dashboard", "--listen", "127.0.0.1:0", "--router", &first, "--router", &other]);
+    // One of them before the command, as for every command.
+    let page = home.namely(["--router", &first, "dashboard", "--listen", "127.0.0.1:0", "--router", &other]);
     let page = home.spawn(page);
     let (address, token) = printed(&home);
     let explored =

@@ -94,6 +94,8 @@ pub struct Heading {
     pub octets: [f64; 2],
     /// Share of satisfied Interests among those that ended; `None` if none ended.
     pub satisfied: Option<f64>,
+    /// PIT entries that ended per second.
+    pub ended: f64,
     /// Tiers of the content store, memory first.
     pub tiers: Vec<Tier>,
     /// Longest loop iteration of each worker since its start, us.
@@ -182,6 +184,36 @@ impl Rates {
     }
 }
 
+impl Rates {
+    /// Subtracts the traffic of the client that polls, at the face `face`, from the totals. The
+    /// router answers its Interests from a face of its own, so each Interest and each Data counts
+    /// in both directions. Otherwise an idle router would show the polling as its traffic.
+    pub fn exclude_client(&mut self, face: u64) {
+        let Some(own) = self.faces.iter().find(|of| of.id == face) else { return };
+        let less = |from: f64, of: f64| (from - of).max(0.0);
+        let heading = &mut self.heading;
+        let ([interests, _], [_, data], [_, nacks]) = (own.interests, own.data, own.nacks);
+        heading.interests = heading.interests.map(|rate| less(rate, interests));
+        heading.data = heading.data.map(|rate| less(rate, data));
+        heading.nacks[1] = less(heading.nacks[1], nacks);
+        for (rate, own) in heading.octets.iter_mut().zip(own.octets) {
+            *rate = less(*rate, own);
+        }
+        let satisfied = less(heading.satisfied.unwrap_or(0.0) * heading.ended, data);
+        heading.ended = less(heading.ended, data);
+        // Rates of a second are whole numbers. Less than that is an error of rounding.
+        heading.satisfied = (heading.ended > ENDED_MIN).then(|| (satisfied / heading.ended).clamp(0.0, 1.0));
+        if let Some(memory) = heading.tiers.first_mut() {
+            memory.misses = less(memory.misses, interests);
+        }
+        // The request for the status is pending while the router answers it.
+        heading.pit_entries = heading.pit_entries.saturating_sub(1);
+    }
+}
+
+/// Ended PIT entries per second from which on their share is shown, without those of the client.
+const ENDED_MIN: f64 = 0.05;
+
 fn heading(before: &Sample, now: &Sample, rate: impl Fn(u64, u64) -> f64) -> Heading {
     let (old, status) = (&before.status, &now.status);
     let satisfied = rate(old.satisfied_interests, status.satisfied_interests);
@@ -223,6 +255,7 @@ fn heading(before: &Sample, now: &Sample, rate: impl Fn(u64, u64) -> f64) -> Hea
         nacks: [rate(old.in_nacks, status.in_nacks), rate(old.out_nacks, status.out_nacks)],
         octets: [0.0; 2],
         satisfied: (ended > 0.0).then(|| satisfied / ended),
+        ended,
         tiers,
         turns_us: turns.collect(),
     }
@@ -246,4 +279,66 @@ fn events(before: &Sample, now: &Sample, rate: impl Fn(u64, u64) -> f64) -> Vec<
     let mut events: Vec<Event> = events.collect();
     events.sort_by(|a, b| b.rate.total_cmp(&a.rate).then(b.total.cmp(&a.total)).then(a.name.cmp(&b.name)));
     events
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A router of which a client asks six times a second, and others four times. Data satisfied
+    /// `satisfied` of these four.
+    fn polled(others: f64, satisfied: f64) -> Rates {
+        let all = 6.0 + others;
+        let memory = Tier { name: "memory", entries: 0, octets: 0, hits: 0.0, misses: all };
+        let client = FaceRates {
+            id: 300,
+            remote: "fd://9".into(),
+            process: None,
+            octets: [500.0, 9_000.0],
+            interests: [6.0, 0.0],
+            data: [0.0, 6.0],
+            nacks: [0.0; 2],
+        };
+        Rates {
+            heading: Heading {
+                version: "namely-0".into(),
+                up_s: 1,
+                faces: 2,
+                routes: None,
+                pit_entries: 1,
+                fib_entries: 1,
+                interests: [all; 2],
+                data: [6.0 + satisfied; 2],
+                nacks: [0.0; 2],
+                octets: [500.0 + others, 9_000.0],
+                satisfied: Some((6.0 + satisfied) / all),
+                ended: all,
+                tiers: vec![memory],
+                turns_us: Vec::new(),
+            },
+            faces: vec![client],
+            events: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn polling_an_idle_router_is_no_traffic() {
+        let mut rates = polled(0.0, 0.0);
+        rates.exclude_client(300);
+        let heading = &rates.heading;
+        assert_eq!((heading.interests, heading.data), ([0.0; 2], [0.0; 2]));
+        assert_eq!((heading.satisfied, heading.pit_entries, heading.tiers[0].misses), (None, 0, 0.0));
+    }
+
+    #[test]
+    fn the_traffic_of_others_stays() {
+        let mut rates = polled(4.0, 2.0);
+        rates.exclude_client(300);
+        let heading = &rates.heading;
+        assert_eq!((heading.interests, heading.data), ([4.0; 2], [2.0; 2]));
+        assert!((heading.satisfied.unwrap() - 0.5).abs() < 1e-9 && heading.tiers[0].misses == 4.0);
+        let mut rates = polled(4.0, 2.0);
+        rates.exclude_client(301);
+        assert_eq!(rates.heading.interests, [10.0; 2], "there is no such face");
+    }
 }

@@ -31,9 +31,13 @@ export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/** The classes of a column's cells; none if there is none. */
+const classes = (name, column) => [name, column.isExtra ? "extra" : ""].filter(Boolean).join(" ") || undefined;
+
 /**
  * A table whose rows are kept by key: an update writes only cells that differ.
- * columns: {label, number, key(row) to sort by, text(row) or cell(row, td), className, width in rem}
+ * columns: {label, number, key(row) to sort by, text(row) or cell(row, td), className, width in rem,
+ * isExtra: left out in a narrow window}
  * If columns have widths, a changed cell moves no other one, which matters for many rows.
  */
 export class Table {
@@ -41,7 +45,7 @@ export class Table {
     Object.assign(this, { columns, keyOf, sort, descending, rowsShown: ROWS_AT_FIRST });
     this.rows = new Map();
     this.heads = columns.map((column, index) => {
-      const className = column.number ? "num" : undefined;
+      const className = classes(column.number ? "num" : "", column);
       if (!column.key) return h("th", { scope: "col", class: className }, h("span", {}, column.label));
       const button = h("button", { type: "button", onclick: () => this.order(index) }, column.label);
       return h("th", { scope: "col", class: className }, button);
@@ -50,9 +54,9 @@ export class Table {
     this.none = h("p", { class: "empty", hidden: true }, empty);
     this.more = h("p", { class: "empty", hidden: true });
     const widths = columns.map((column) => column.width).filter(Boolean);
-    const cols = widths.map((width) => {
-      const col = h("col");
-      col.style.width = `${width}rem`;
+    const cols = columns.filter((column) => column.width).map((column) => {
+      const col = h("col", { class: classes(column.className, column) });
+      col.style.width = `${column.width}rem`;
       return col;
     });
     const table = h("table", { class: widths.length ? "fixed" : undefined }, widths.length ? h("colgroup", {}, cols) : null, h("thead", {}, h("tr", {}, this.heads)), this.body);
@@ -128,7 +132,7 @@ export class Table {
   }
 
   makeRow() {
-    const cells = this.columns.map((column) => h("td", { class: column.number ? "num" : column.className }));
+    const cells = this.columns.map((column) => h("td", { class: classes(column.number ? "num" : column.className, column) }));
     return { element: h("tr", {}, cells), cells, texts: [] };
   }
 

@@ -65,7 +65,7 @@ function updateFrame() {
 }
 
 function updateHead(now) {
-  const select = by("router");
+  const select = by("chosen-router");
   const names = state.routers.map((one, index) => one.sections.router?.address ?? one.sections.trouble?.address ?? `router ${index + 1}`);
   if (select.shape !== names.join("\n")) {
     select.shape = names.join("\n");
@@ -142,7 +142,7 @@ window.addEventListener("hashchange", () => {
 });
 document.addEventListener("keydown", onKey);
 by("pause").addEventListener("click", pause);
-by("router").addEventListener("change", (event) => chooseRouter(Number(event.target.value)));
+by("chosen-router").addEventListener("change", (event) => chooseRouter(Number(event.target.value)));
 onChange(() => (state.isPaused ? updateFrame() : update()));
 show();
 begin();

@@ -71,7 +71,8 @@ export class Map_ {
     this.svg = s("svg", { class: "map", role: "img", preserveAspectRatio: "xMidYMid meet" }, this.edges, this.trunks, this.nodes, this.hubs);
     this.legend = h("div", { class: "legend" });
     this.note = h("span", { class: "muted" });
-    this.element = h("section", { class: "card" }, h("div", { class: "head" }, h("h2", {}, "Map"), h("span", { class: "grow" }), this.note), this.svg, this.legend);
+    this.element = h("section", { class: "card" }, h("div", { class: "head" }, h("h2", {}, "Map"), h("span", { class: "grow" }), this.note),
+      h("div", { class: "mapbox", tabindex: "0", role: "region", "aria-label": "Map of routers" }, this.svg), this.legend);
     this.known = new Map();
     this.shape = "";
   }
@@ -114,7 +115,7 @@ export class Map_ {
       else strangers.push({ key: `${index}/n ${neighbour.link} ${neighbour.station}`, kind: "ether", stranger: neighbour, face: { octets: [0, 0], uri: neighbour.station } });
     }
     const faces = [...router.faces]
-      .filter(([id]) => !inTrunk.has(`${index}/${id}`))
+      .filter(([id, face]) => !face.own && !inTrunk.has(`${index}/${id}`))
       .map(([id, face]) => ({ key: `${index}/${id}`, id, face, kind: kindOf(face), neighbour: neighbours.get(id) }));
     faces.push(...strangers);
     faces.sort((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind) || Number(a.id ?? 0) - Number(b.id ?? 0));

@@ -165,7 +165,7 @@ function merge(known, sections) {
   }
   Object.assign(known.sections, sections);
   if (!now) return;
-  // The router's totals include faces that closed meanwhile.
+  // The router's totals include faces that closed meanwhile. The polling of the page is left out.
   const [inward, outward] = now.octets;
   const memory = known.sections.store?.tiers[0];
   const asked = memory ? memory.hits + memory.misses : 0;

@@ -139,18 +139,19 @@ class Faces {
     this.filter = filterBox("Filter faces", () => this.update(router()));
     this.count = h("span", { class: "muted" });
     const sized = (width, column) => ({ ...column, width });
-    const both = (label, get, factor = 1) => ["in", "out"].map((way, side) => sized(6, number(`${label} ${way}`, (item) => get(item)[side] * factor)));
-    const what = (item) => [item.persistency, item.link === "point-to-point" ? "" : item.link, item.state === "up" ? "" : item.state].filter(Boolean).join(", ");
+    const both = (label, get, factor = 1) => ["in", "out"].map((way, side) => sized(5, number(`${label} ${way}`, (item) => get(item)[side] * factor)));
+    const extra = (column) => ({ ...column, isExtra: true });
+    const what = (item) => [item.own ? "this page" : item.persistency, item.link === "point-to-point" ? "" : item.link, item.state === "up" ? "" : item.state].filter(Boolean).join(", ");
     this.table = new Table({
       label: "Faces", keyOf: (item) => item.id, sort: 3, empty: "No face matches.",
       columns: [
-        sized(4.5, { label: "Face", number: true, key: (item) => Number(item.id), text: (item) => item.id }),
-        sized(6.5, { label: "Kind", key: kindOf, text: (item) => item.uri.split(":")[0], kind: kindOf }),
-        sized(16, name("Remote", (item) => item.process ?? item.uri)),
-        ...both("bit/s", (item) => item.octets, 8), ...both("Int/s", (item) => item.interests), ...both("Data/s", (item) => item.data),
-        sized(5.5, number("Nacks/s", (item) => item.nacks[0] + item.nacks[1])),
-        sized(5, { label: "MTU", number: true, key: (item) => item.mtu ?? 0, text: (item) => orDash(whole)(item.mtu) }),
-        sized(7.5, { label: "Is", key: what, text: what, className: "short" }),
+        sized(4, { label: "Face", number: true, key: (item) => Number(item.id), text: (item) => item.id }),
+        extra(sized(5.5, { label: "Kind", key: kindOf, text: (item) => item.uri.split(":")[0], kind: kindOf })),
+        sized(14, name("Remote", (item) => item.process ?? item.uri)),
+        ...both("bit/s", (item) => item.octets, 8), ...both("Int/s", (item) => item.interests).map(extra), ...both("Data/s", (item) => item.data).map(extra),
+        extra(sized(5, number("Nacks /s", (item) => item.nacks[0] + item.nacks[1]))),
+        extra(sized(4.5, { label: "MTU", number: true, key: (item) => item.mtu ?? 0, text: (item) => orDash(whole)(item.mtu) })),
+        extra(sized(8, { label: "Persistency", key: what, text: what, className: "short" })),
         sized(6, actions("Destroy", "Destroys the face, with its routes", (item) => act({ do: "face_destroy", face: Number(item.id) }, `Destroy face ${item.id} to ${item.uri}? Its routes are removed, too.`))),
       ],
     });
@@ -328,7 +329,7 @@ class Vip {
     const tier = (item) => (item.source ? "source" : item.tier === null ? "not kept" : item.tier === 0 ? "in memory" : `tier ${item.tier}`);
     this.objects = new Table({
       label: "Objects", keyOf: (item) => item.name, sort: 4, empty: "No object is registered.",
-      columns: [name("Object", (item) => item.name), number("Size", (item) => item.octets, octets), { label: "Is", key: tier, text: tier }, number("Held", (item) => item.held, octets),
+      columns: [name("Object", (item) => item.name), number("Size", (item) => item.octets, octets), { label: "Tier", key: tier, text: tier }, number("Held", (item) => item.held, octets),
         number("Score, VIPs", (item) => item.score), number("Wait, VIPs", (item) => item.count), number("Asked, VIPs", (item) => item.asked), number("Next hop: face", (item) => item.face, orDash(String))],
     });
     this.neighbours = new Table({

@@ -49,6 +49,9 @@ pub const OBJECTS_MAX: usize = 500;
 /// - Tests: `long_texts_are_cut`
 pub const TEXT_CHARS_MAX: usize = 400;
 
+/// The first word of the version of namely's routers. Only they report the client's face.
+const OURS: &str = "namely-";
+
 /// Data that seldom changes is requested at every `SELDOM`th poll.
 const SELDOM: u64 = 5;
 
@@ -88,6 +91,8 @@ pub(crate) fn poll_router(feed: &Feed, index: usize, reach: &RouterLink, interva
 struct RouterPoller<'a> {
     reach: &'a RouterLink,
     client: Option<Client>,
+    /// The face of that client at the router, if the router reports it.
+    own_face: Option<u64>,
     before: Option<Sample>,
     looks: u64,
     seldom: Vec<(&'static str, Value)>,
@@ -95,7 +100,7 @@ struct RouterPoller<'a> {
 
 impl<'a> RouterPoller<'a> {
     fn new(reach: &'a RouterLink) -> Self {
-        RouterPoller { reach, client: None, before: None, looks: 0, seldom: Vec::new() }
+        RouterPoller { reach, client: None, own_face: None, before: None, looks: 0, seldom: Vec::new() }
     }
 
     /// Reads the router's state. Also returns true if there is no earlier sample of this run of the
@@ -107,12 +112,21 @@ impl<'a> RouterPoller<'a> {
         };
         let now = Sample::take(client)?;
         let before = self.before.take().filter(|before| before.is_same_run(&now));
-        let rates = Rates::between(before.as_ref().unwrap_or(&now), &now);
+        let mut rates = Rates::between(before.as_ref().unwrap_or(&now), &now);
+        if self.looks == 0 && now.status.version.starts_with(OURS) {
+            self.own_face = client.explain(&Name::new().join_generic(b"localhost")).ok().map(|of| of.asker);
+        }
+        if let Some(own) = self.own_face {
+            rates.exclude_client(own);
+        }
         if before.is_none() || self.looks.is_multiple_of(SELDOM) {
             self.seldom = seldom(client, now.status.routes)?;
         }
         self.looks += 1;
-        let mut look = RouterSnapshot { faces: faces(&now.faces, &rates.faces), ..RouterSnapshot::default() };
+        let mut look = RouterSnapshot {
+            faces: faces(&now.faces, &rates.faces, self.own_face),
+            ..RouterSnapshot::default()
+        };
         look.sections.extend(self.seldom.iter().cloned());
         look.sections.insert("trouble", Value::Null);
         look.sections.insert("router", router(client, &now, &rates.heading));
@@ -175,16 +189,22 @@ fn workers(heading: &Heading) -> Value {
     heading.turns_us.iter().map(turn).collect()
 }
 
-fn faces(statuses: &[FaceStatus], rates: &[FaceRates]) -> std::collections::BTreeMap<u64, Value> {
+fn faces(
+    statuses: &[FaceStatus],
+    rates: &[FaceRates],
+    own: Option<u64>,
+) -> std::collections::BTreeMap<u64, Value> {
     let mut all: Vec<(&FaceStatus, &FaceRates)> = statuses.iter().zip(rates).collect();
     if all.len() > FACES_MAX {
         all.sort_by(|a, b| b.1.octets.iter().sum::<f64>().total_cmp(&a.1.octets.iter().sum()));
         all.truncate(FACES_MAX);
     }
-    all.into_iter().map(|(status, rates)| (status.face_id, face(status, rates))).collect()
+    let is_own = |status: &FaceStatus| own == Some(status.face_id);
+    all.into_iter().map(|(status, rates)| (status.face_id, face(status, rates, is_own(status)))).collect()
 }
 
-fn face(status: &FaceStatus, rates: &FaceRates) -> Value {
+/// A face. The page excludes its own from all sums, as the totals do.
+fn face(status: &FaceStatus, rates: &FaceRates, is_own: bool) -> Value {
     let flags = [
         (face_flags::LOCAL_FIELDS, "local fields"),
         (face_flags::LINK_RELIABILITY, "reliability"),
@@ -197,7 +217,7 @@ fn face(status: &FaceStatus, rates: &FaceRates) -> Value {
         "state": status.state().map(FaceState::as_str), "local": text(&status.local_uri), "scope": status.face_scope.as_str(),
         "persistency": status.face_persistency.as_str(), "link": status.link_type.as_str(), "mtu": status.mtu,
         "flags": flags, "octets": both(rates.octets), "interests": both(rates.interests), "data": both(rates.data),
-        "nacks": both(rates.nacks), "total": [status.in_octets, status.out_octets],
+        "nacks": both(rates.nacks), "total": [status.in_octets, status.out_octets], "own": is_own,
     })
 }
 
@@ -344,7 +364,7 @@ mod tests {
             let before = now.clone();
             now.at += Duration::from_secs(1);
             now.faces[n - 1].in_octets = 1;
-            let found = faces(&now.faces, &Rates::between(&before, &now).faces);
+            let found = faces(&now.faces, &Rates::between(&before, &now).faces, None);
             assert_eq!(found.len(), shown);
             assert!(found.contains_key(&(n as u64)), "the busiest is there");
         }

@@ -31,6 +31,33 @@ pub(crate) fn file(path: &str) -> Option<&'static File> {
 mod tests {
     use super::*;
 
+    /// The ids of elements in a text of the page.
+    fn ids(text: &str) -> impl Iterator<Item = &str> {
+        let of = move |mark: &'static str| {
+            text.split(mark).skip(1).filter_map(|rest| rest.split_once('"').map(|(id, _)| id))
+        };
+        of(" id=\"").chain(of(" id: \""))
+    }
+
+    /// A browser moves the focus to the element that the address names behind its `#`. If that is a
+    /// control, the page's keys do nothing from then on.
+    #[test]
+    fn no_view_has_the_name_of_an_element() {
+        let views = file("/views.js").unwrap().2;
+        let (_, made) = views.split_once("makeViews = (go) => ({").unwrap();
+        let (made, _) = made.split_once("})").unwrap();
+        let mut names: Vec<&str> = made
+            .split(',')
+            .filter_map(|view| view.split_once(": new "))
+            .map(|(name, _)| name.trim())
+            .collect();
+        names.push("explore");
+        assert!(names.len() >= 9 && names.contains(&"router"), "{names:?}");
+        let all: Vec<&str> = FILES.iter().flat_map(|(_, _, text)| ids(text)).collect();
+        assert!(all.contains(&"chosen-router") && all.contains(&"strategies"), "{all:?}");
+        assert!(names.iter().all(|name| !all.contains(name)), "{names:?} {all:?}");
+    }
+
     /// Octets of the whole page.
     const PAGE_OCTETS_MAX: usize = 300_000;
 

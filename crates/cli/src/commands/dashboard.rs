@@ -12,6 +12,9 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::keys::Trust;
 
+/// The name of the command.
+const COMMAND: &str = "dashboard";
+
 /// Maximum time from a signal to the end of the command.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -45,10 +48,8 @@ impl Dashboard {
     /// Serves the page until the command is stopped.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let stop = crate::stop::flag()?;
-        let routers = match self.router.is_empty() {
-            true => vec![None],
-            false => self.router.iter().cloned().map(Some).collect(),
-        };
+        let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+        let routers = routers(&words.collect::<Vec<_>>(), &self.router);
         let options = Options {
             listen: self.listen,
             routers,
@@ -77,6 +78,20 @@ impl Dashboard {
         ctx.out.answer(|| summary_text(page.counters()), || summary_json(page.counters()));
         Ok(())
     }
+}
+
+/// Returns the routers to show. The command line also allows `--router` before the command, as for
+/// every command. Clap keeps only those after it.
+fn routers(words: &[String], after: &[String]) -> Vec<Option<String>> {
+    let before: Vec<&String> = words.iter().take_while(|word| *word != COMMAND).collect();
+    let of = |(at, word): (usize, &&String)| match word.strip_prefix("--router")? {
+        "" => before.get(at + 1).map(|uri| uri.to_string()),
+        uri => uri.strip_prefix('=').map(str::to_owned),
+    };
+    let before: Vec<String> = before.iter().enumerate().filter_map(of).collect();
+    let missing = before.into_iter().filter(|uri| !after.contains(uri));
+    let all: Vec<Option<String>> = missing.chain(after.iter().cloned()).map(Some).collect();
+    if all.is_empty() { vec![None] } else { all }
 }
 
 fn failed(error: StartError) -> Failure {
@@ -117,4 +132,27 @@ fn summary_json(counters: &Counters) -> Value {
         counted(counters).iter().map(|(name, count)| ((*name).to_owned(), (*count).into())).collect();
     all.insert("kind".into(), "summary".into());
     Value::Object(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routers_before_the_command_are_shown() {
+        let shown = |line: &str, after: &[&str]| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let after: Vec<String> = after.iter().map(|uri| (*uri).to_owned()).collect();
+            routers(&words, &after).into_iter().map(|uri| uri.unwrap_or_default()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            shown("namely --router unix:///a dashboard --router unix:///b", &["unix:///b"]),
+            ["unix:///a", "unix:///b"]
+        );
+        assert_eq!(shown("namely --router=unix:///a dashboard", &[]), ["unix:///a"]);
+        // Clap passes the first one on if there is none after the command.
+        assert_eq!(shown("namely --router unix:///a dashboard", &["unix:///a"]), ["unix:///a"]);
+        assert_eq!(shown("namely dashboard", &[]), [""]);
+        assert_eq!(shown("namely dashboard --router unix:///b", &["unix:///b"]), ["unix:///b"]);
+    }
 }

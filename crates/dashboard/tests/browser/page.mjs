@@ -72,7 +72,7 @@ async function go(page, view) {
 }
 
 function choose(page, router) {
-  return page.selectOption("#router", String(router));
+  return page.selectOption("#chosen-router", String(router));
 }
 
 async function axe(page) {
@@ -191,6 +191,17 @@ async function suite() {
     holds(await page.evaluate(() => document.activeElement !== document.body), "the tabulator goes on");
   });
 
+  await check("keys choose a view after every other view", async () => {
+    const views = await page.evaluate(() => [...document.querySelectorAll("#views a")].filter((link) => !link.hidden).map((link) => link.hash.slice(1)));
+    holds(views.includes("router") && views.length <= 9, views.join());
+    for (const [index, view] of views.entries()) {
+      await go(page, view);
+      const next = (index + 1) % views.length;
+      await page.keyboard.press(String(next + 1));
+      await page.waitForSelector(`#views a[href="#${views[next]}"][aria-current=page]`);
+    }
+  });
+
   for (const colorScheme of ["light", "dark"]) {
     await check(`axe finds nothing in any view, ${colorScheme}`, async () => {
       await page.emulateMedia({ colorScheme });
@@ -210,6 +221,16 @@ async function suite() {
       const [width, room] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
       holds(width <= room, `${view} is ${width} wide`);
     }
+    await page.setViewportSize({ width: 1280, height: 860 });
+  });
+
+  await check("the table of faces fits a usual window", async () => {
+    await go(page, "faces");
+    const [inner, outer] = await page.evaluate(() => [document.querySelector(".scroll").scrollWidth, document.querySelector(".scroll").clientWidth]);
+    holds(inner <= outer, `${inner} of ${outer}`);
+    await page.setViewportSize({ width: 380, height: 844 });
+    const [pause, brand] = await page.evaluate(() => ["#pause", ".brand"].map((at) => document.querySelector(at).getBoundingClientRect()));
+    holds(pause.top < brand.bottom, "Pause is in the first line");
     await page.setViewportSize({ width: 1280, height: 860 });
   });
 
