@@ -1,7 +1,8 @@
-// A chart of two series over the last two minutes, drawn as SVG. A library would be ten times the
+// A chart of two series over a span of time, by default the last two minutes, drawn as SVG. A library would be ten times the
 // size of the needed parts: two lines, four lines of a grid, and the newest numbers.
 
 import { h, s, say } from "./dom.js";
+import { duration } from "./format.js";
 
 const WIDTH = 480;
 const HEIGHT = 130;
@@ -43,18 +44,20 @@ export class Chart {
     this.svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     this.grid.forEach((line) => line.setAttribute("x2", width));
     this.svg.lastChild.setAttribute("x", width);
-    if (this.last) this.update(this.last);
+    if (this.last) this.update(this.last, this.spanMs);
   }
 
-  /** points: {at, values: [a, b]}, oldest first; a value may be null. */
-  update(points) {
+  /** points: {at, values: [a, b]}, oldest first; a value may be null. spanMs: the span of time. */
+  update(points, spanMs = SPAN_MS) {
     this.last = points;
+    this.spanMs = spanMs;
     const all = points.flatMap((point) => point.values).filter((value) => value !== null);
     const top = this.max ?? ceiling(Math.max(...all, this.step ?? 1));
     const now = points.at(-1)?.at ?? 0;
-    // The points of at most two minutes take the whole width.
-    const span = Math.min(SPAN_MS, Math.max(20000, now - (points[0]?.at ?? now)));
-    say(this.since, span === SPAN_MS ? "2 min ago" : `${Math.round(span / 1000)} s ago`);
+    // The points of at most the span take the whole width.
+    const span = Math.min(spanMs, Math.max(20000, now - (points[0]?.at ?? now)));
+    const since = duration(Math.round(span / 1000)).replace(/ 0 (s|min|h)$/, "");
+    say(this.since, `${since} ago`);
     const x = (at) => LEFT + (this.width - LEFT) * (1 - (now - at) / span);
     const y = (value) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / top);
     [0, 0.5, 1].forEach((part, index) => {
@@ -86,6 +89,6 @@ export class Chart {
       const latest = points.at(-1)?.values[series] ?? null;
       say(this.keys[series], `${name} ${latest === null ? "–" : this.show(latest)}`);
     });
-    this.svg.setAttribute("aria-label", `${this.title} over two minutes, now ${this.keys.map((key) => key.textContent).join(", ")}`);
+    this.svg.setAttribute("aria-label", `${this.title} over ${since}, now ${this.keys.map((key) => key.textContent).join(", ")}`);
   }
 }

@@ -6,6 +6,7 @@ const TOKEN = "namely-token";
 export const state = {
   routers: [], // {sections, faces: Map, history, notes}
   words: {},
+  hasHistory: false,
   chosen: 0,
   link: "connecting", // connecting, live, gone, token
   isPaused: false,
@@ -62,9 +63,18 @@ export async function post(path, body) {
   return answer;
 }
 
+/** The points of a router over the last `span` seconds, from the Prometheus server of the dashboard. */
+export async function readHistory(index, span) {
+  const response = await fetch(`/api/history?router=${index}&span=${span}`, { headers: headers() });
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Error(answer.error ?? `the dashboard answers ${response.status}`);
+  return answer.points;
+}
+
 export async function begin() {
   fetch("/api/words", { headers: headers() }).then((response) => response.json()).then((words) => {
     state.words = words.meanings;
+    state.hasHistory = words.history;
     tell();
   }).catch(() => {});
   if (state.token) {

@@ -4,7 +4,7 @@ import { Chart } from "./chart.js";
 import { Table, h, say } from "./dom.js";
 import { duration, kindOf, octets, parts, percent, plural, short, unit, whole } from "./format.js";
 import { Map_ } from "./map.js";
-import { listenNames, post, router, state, tell } from "./state.js";
+import { listenNames, post, readHistory, router, state, tell } from "./state.js";
 
 const name = (label, get) => ({ label, className: "name", key: get, text: get });
 const number = (label, get, show = short) => ({ label, number: true, key: (item) => get(item) ?? -1, text: (item) => show(get(item)) });
@@ -97,6 +97,67 @@ class Tile {
   }
 }
 
+/** Interval at which a history is read again, ms. */
+const PAST_MS = 30000;
+const SPANS = [[0, "2 minutes"], [3600, "1 hour"], [21600, "6 hours"], [86400, "1 day"], [604800, "7 days"]];
+
+/** The span of time of the charts: the page's own two minutes, or more from a Prometheus server. */
+class Past {
+  constructor() {
+    this.select = h("select", { onchange: () => this.choose() }, SPANS.map(([value, label]) => h("option", { value }, label)));
+    this.trouble = h("span", { class: "muted" });
+    this.element = h("div", { class: "row", hidden: true }, field("Charts of the last", this.select), this.trouble);
+    this.span = 0;
+  }
+
+  choose() {
+    this.span = Number(this.select.value);
+    this.points = null;
+    say(this.trouble, "");
+    this.watch();
+    tell();
+  }
+
+  shown(isShown) {
+    this.isShown = isShown;
+    this.watch();
+  }
+
+  /** Reads the history now and then, while it is visible. */
+  watch() {
+    clearInterval(this.timer);
+    if (!this.isShown || !this.span) return;
+    this.timer = setInterval(() => this.read(), PAST_MS);
+    this.read();
+  }
+
+  async read() {
+    const [index, span] = [state.chosen, this.span];
+    this.router = index;
+    let [points, trouble] = [null, ""];
+    try {
+      points = await readHistory(index, span);
+    } catch (error) {
+      trouble = error.message;
+    }
+    if (index !== state.chosen || span !== this.span) return;
+    this.points = points ?? this.points;
+    say(this.trouble, trouble);
+    tell();
+  }
+
+  /** The points to draw, and their span in ms; the page's own if the user chose no other span. */
+  of(history) {
+    this.element.hidden = !state.hasHistory;
+    if (!this.span) return [history, undefined];
+    if (this.router !== state.chosen) {
+      this.points = null;
+      this.read();
+    }
+    return [this.points ?? [], this.span * 1000];
+  }
+}
+
 class Overview {
   title = "Overview";
 
@@ -106,8 +167,13 @@ class Overview {
     this.bits = rate("Throughput", ["in", "out"], "bit/s");
     this.packets = rate("Packets in", ["Interests", "Data"], "/s");
     this.map = new Map_((index, id) => go("faces", index, id));
+    this.past = new Past();
     this.element = h("div", { class: "stack" }, h("dl", { class: "tiles" }, Object.values(this.tiles).map((tile) => tile.element)),
-      h("div", { class: "split" }, this.bits.element, this.packets.element), this.map.element);
+      this.past.element, h("div", { class: "split" }, this.bits.element, this.packets.element), this.map.element);
+  }
+
+  shown(isShown) {
+    this.past.shown(isShown);
   }
 
   update({ sections, history }) {
@@ -126,8 +192,9 @@ class Overview {
       t.Pending.set(whole(now.pit), "", "in the PIT");
       t.Drops.set(...parts(drops.reduce((all, drop) => all + drop.rate, 0), "/s"), `${short(drops.reduce((all, drop) => all + drop.total, 0))} in all`);
     }
-    this.bits.update(history.map(({ at, bits }) => ({ at, values: bits })));
-    this.packets.update(history.map(({ at, interests, data }) => ({ at, values: [interests[0], data[0]] })));
+    const [points, span] = this.past.of(history.map((point) => ({ ...point, interests: point.interests[0], data: point.data[0] })));
+    this.bits.update(points.map(({ at, bits }) => ({ at, values: bits })), span);
+    this.packets.update(points.map(({ at, interests, data }) => ({ at, values: [interests, data] })), span);
     this.map.update(state.routers);
   }
 }

@@ -22,6 +22,7 @@ use crate::connection_slots::ConnectionSlot;
 use crate::explore::{self, EXPLORATIONS_MAX};
 use crate::feed::{Feed, Stream};
 use crate::guard::{Guard, Refusal, harden};
+use crate::history::{self, HISTORIES_MAX, History};
 use crate::page;
 use crate::reach::{RouterError, RouterLink};
 use crate::server::REQUEST_TIMEOUT;
@@ -41,8 +42,10 @@ pub(crate) struct Site {
     pub(crate) counters: Arc<Counters>,
     guard: Arc<Guard>,
     words: String,
+    history: Option<History>,
     explorations: Semaphore,
     actions: Semaphore,
+    histories: Semaphore,
 }
 
 impl Site {
@@ -58,7 +61,7 @@ impl Site {
             .collect();
         let words = json!({
             "meanings": meanings, "interval_ms": options.interval.as_millis() as u64,
-            "reading_needs_token": guard.reading_needs_token(),
+            "reading_needs_token": guard.reading_needs_token(), "history": options.prometheus.is_some(),
         });
         Site {
             feed,
@@ -67,8 +70,10 @@ impl Site {
             counters,
             guard,
             words: words.to_string(),
+            history: options.prometheus.map(History::new),
             explorations: Semaphore::new(EXPLORATIONS_MAX),
             actions: Semaphore::new(ACTIONS_MAX),
+            histories: Semaphore::new(HISTORIES_MAX),
         }
     }
 }
@@ -106,6 +111,14 @@ async fn admitted(site: &Arc<Site>, request: Request<Incoming>) -> Response<Body
     match (is_reading, path.as_str()) {
         (true, "/api/events") => match site.guard.check_reading(request.headers()) {
             Ok(()) => events(site, has_token(site, &request)),
+            Err(refusal) => refused(site, refusal),
+        },
+        (true, "/api/history") => match site.guard.check_reading(request.headers()) {
+            Ok(()) => {
+                // Copied, because the request itself must not be borrowed while this waits.
+                let query = request.uri().query().map(str::to_owned);
+                past(site, query.as_deref()).await
+            }
             Err(refusal) => refused(site, refusal),
         },
         // The names of current requests are only for holders of the token.
@@ -256,6 +269,31 @@ async fn on_router<T: Send + 'static>(
 /// Responds to an error of a router or the network.
 fn troubled(trouble: &RouterError) -> Response<Body> {
     respond(StatusCode::BAD_GATEWAY, &json!({"error": trouble.what, "hint": trouble.hint}))
+}
+
+/// Responds with the history of the router `router=N` over the last `span=S` seconds, from the
+/// Prometheus server.
+async fn past(site: &Site, query: Option<&str>) -> Response<Body> {
+    let Some(history) = &site.history else {
+        return fault(site, StatusCode::NOT_FOUND, "start the dashboard with --prometheus URL");
+    };
+    let chosen = query.and_then(|query| {
+        let (router, span) = query.strip_prefix("router=")?.split_once("&span=")?;
+        let router: usize = router.parse().ok()?;
+        Some((router, history::span(span)?)).filter(|_| router < site.reach.len())
+    });
+    let Some((router, span_s)) = chosen else {
+        return fault(site, StatusCode::BAD_REQUEST, "there is no such router, or no such span");
+    };
+    let Some(start_ms) = site.feed.start_ms(router) else {
+        return respond(StatusCode::SERVICE_UNAVAILABLE, &json!({"error": "the router is not known yet"}));
+    };
+    let Ok(_permit) = site.histories.try_acquire() else { return busy(site, "requests for a history") };
+    let now_s = namely_host::clock::unix_ns() / 1_000_000_000;
+    match history.points(start_ms, span_s, now_s).await {
+        Ok(points) => respond(StatusCode::OK, &json!({"points": points})),
+        Err(error) => troubled(&RouterError { what: error.to_string(), hint: error.hint() }),
+    }
 }
 
 fn events(site: &Site, has_token: bool) -> Response<Body> {

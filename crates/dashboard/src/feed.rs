@@ -172,6 +172,12 @@ impl Feed {
         self.bell.notify_all();
     }
 
+    /// The start time of a router, ms since the Unix epoch, if it is known.
+    pub(crate) fn start_ms(&self, router: usize) -> Option<u64> {
+        let inner = self.inner();
+        inner.routers.get(router)?.sections.get("router")?.get("start_ms")?.as_u64()
+    }
+
     pub(crate) fn looked(&self) {
         Counters::count(&self.counters.looks);
     }

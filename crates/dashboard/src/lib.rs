@@ -24,6 +24,7 @@ mod counters;
 mod explore;
 mod feed;
 mod guard;
+mod history;
 mod look;
 mod options;
 mod page;
@@ -47,6 +48,9 @@ pub use self::connection_slots::{CONNECTIONS_FOR_TOKEN, CONNECTIONS_MAX};
 pub use self::counters::Counters;
 pub use self::explore::{ENTRIES_MAX, EXPLORATIONS_MAX, LISTING_OCTETS_MAX, PREVIEW_OCTETS_MAX};
 pub use self::feed::{CHANGES_WAITING_MAX, STREAMS_FOR_TOKEN, STREAMS_MAX};
+pub use self::history::{
+    HISTORIES_MAX, HISTORY_OCTETS_MAX, HISTORY_TIME_MAX, PrometheusUrl, PrometheusUrlError,
+};
 pub use self::look::{COUNTERS_MAX, FACES_MAX, OBJECTS_MAX, ROUTES_MAX, TEXT_CHARS_MAX};
 pub use self::options::{Options, ROUTERS_MAX};
 pub use self::server::{REQUEST_OCTETS_MAX, REQUEST_TIMEOUT};

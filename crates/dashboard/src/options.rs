@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::PrometheusUrl;
+
 /// Routers of one dashboard.
 ///
 /// # Limit
@@ -25,6 +27,8 @@ pub struct Options {
     pub hosts: Vec<String>,
     /// Interval at which routers are polled while a page watches.
     pub interval: Duration,
+    /// The Prometheus server that scrapes the routers, for a history of hours and days.
+    pub prometheus: Option<PrometheusUrl>,
 }
 
 impl Default for Options {
@@ -37,6 +41,7 @@ impl Default for Options {
             trust: namely_socket::Trust::User,
             hosts: Vec::new(),
             interval: Duration::from_secs(1),
+            prometheus: None,
         }
     }
 }

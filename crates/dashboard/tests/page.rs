@@ -11,7 +11,8 @@ use std::time::Duration;
 use namely_client::RouteOptions;
 use namely_dashboard::{
     ACTIONS_MAX, BODY_OCTETS_MAX, CONNECTIONS_FOR_TOKEN, CONNECTIONS_MAX, Dashboard, EXPLORATIONS_MAX,
-    Options, PREVIEW_OCTETS_MAX, REQUEST_OCTETS_MAX, STREAMS_FOR_TOKEN, STREAMS_MAX, StartError,
+    HISTORIES_MAX, Options, PREVIEW_OCTETS_MAX, REQUEST_OCTETS_MAX, STREAMS_FOR_TOKEN, STREAMS_MAX,
+    StartError,
 };
 use namely_socket::PublishOptions;
 use namely_wire::InterestBuilder;
@@ -357,6 +358,43 @@ fn excess_actions_are_refused_as_busy() {
         assert_eq!(receiver.recv_timeout(Duration::from_secs(60)).unwrap(), 503, "{path}");
         assert_eq!(refused() - before, 1, "the others wait for the router");
     }
+}
+
+/// Two pages wait for a Prometheus server that is silent. A third one is refused.
+#[test]
+fn excess_histories_are_refused_as_busy() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let world = World::with(|options| options.prometheus = Some(url.parse().unwrap()));
+    assert_eq!(world.get("/api/words").json()["history"], true);
+    for query in ["", "?router=0", "?router=1&span=3600", "?router=0&span=60", "?router=0&span=3600&x"] {
+        assert_eq!(world.get(&format!("/api/history{query}")).status, 400, "{query}");
+    }
+    let mut events = world.watch();
+    events.until("the router", |_, data| data["sections"]["router"].is_object());
+    let refused = || world.page.counters().refused_busy.load(Ordering::Relaxed);
+    let (address, (sender, receiver)) = (world.address(), std::sync::mpsc::channel());
+    for _ in 0..=HISTORIES_MAX {
+        let sender = sender.clone();
+        thread::spawn(move || {
+            let mut stream = std::net::TcpStream::connect(address).unwrap();
+            let request = "GET /api/history?router=0&span=3600 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+            stream.write_all(request.as_bytes()).unwrap();
+            sender.send(answer(stream).status)
+        });
+    }
+    assert_eq!(receiver.recv_timeout(Duration::from_secs(60)).unwrap(), 503);
+    assert_eq!(refused(), 1, "the others wait for the server");
+    assert_eq!(World::new().get("/api/history?router=0&span=3600").status, 404, "none was given");
+}
+
+#[test]
+fn a_history_needs_the_token_of_public_pages() {
+    let world = World::with(|options| {
+        options.listen = "0.0.0.0:0".parse().unwrap();
+        options.prometheus = Some("http://127.0.0.1:9".parse().unwrap());
+    });
+    assert_eq!(world.get("/api/history?router=0&span=3600").status, 401);
 }
 
 fn request_with_token(page: &Dashboard, path: &str, body: &serde_json::Value) -> String {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::Args;
-use namely_dashboard::{Counters, Options, StartError};
+use namely_dashboard::{Counters, Options, PrometheusUrl, StartError};
 use serde_json::{Value, json};
 
 use crate::context::Context;
@@ -40,6 +40,10 @@ pub struct Dashboard {
     /// Interval in seconds at which a router is polled, 0.1 or more.
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = super::status::seconds)]
     interval: Duration,
+    /// The Prometheus server that scrapes the routers, such as http://localhost:9090. The charts then
+    /// also show hours and days.
+    #[arg(long, value_name = "URL")]
+    prometheus: Option<PrometheusUrl>,
     #[command(flatten)]
     trust: Trust,
 }
@@ -57,6 +61,7 @@ impl Dashboard {
             trust: self.trust.of_socket(),
             hosts: self.host.clone(),
             interval: self.interval,
+            prometheus: self.prometheus.clone(),
         };
         let page = namely_dashboard::Dashboard::start(options).map_err(failed)?;
         if page.is_reachable_remotely() {

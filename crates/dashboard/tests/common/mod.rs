@@ -41,15 +41,20 @@ impl World {
     }
 
     pub fn listening(listen: &str) -> Self {
+        Self::with(|options| options.listen = listen.parse().unwrap())
+    }
+
+    /// A page with options that `change` changes.
+    pub fn with(change: impl FnOnce(&mut Options)) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let uri = format!("unix://{}", dir.path().join("namely.sock").display());
-        let options = Options {
-            listen: listen.parse().unwrap(),
+        let mut options = Options {
             routers: vec![Some(uri)],
             trust: Trust::Policy(TrustPolicy::digest_only().into()),
             interval: Duration::from_millis(50),
             ..Options::default()
         };
+        change(&mut options);
         let page = Dashboard::start(options).unwrap();
         let mut world = World { page, router: None, dir };
         world.start_router();
