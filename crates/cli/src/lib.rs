@@ -16,6 +16,7 @@ pub mod keys;
 pub mod nfd_conf;
 pub mod nfdc;
 pub mod options;
+pub mod others;
 pub mod output;
 pub mod router;
 pub mod signing;

@@ -13,6 +13,7 @@ use namely_wire::{FaceUri, NackReason, Name};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::others;
 
 /// Interval of connection attempts while waiting for a router.
 const LOOK: Duration = Duration::from_millis(100);
@@ -125,8 +126,13 @@ pub fn connection_failure(error: ConnectionError) -> Failure {
         }
         ConnectionError::BadInterest(_) | ConnectionError::System(_) => Exit::Failed,
     };
-    let hint = error.hint().map(|hint| match &error {
-        ConnectionError::NoRouter(_) => format!("{hint} with --router"),
+    let others = match &error {
+        ConnectionError::NoRouter(none) if none.is_nowhere() => others::hint(),
+        _ => None,
+    };
+    let hint = error.hint().map(|hint| match (&error, others) {
+        (ConnectionError::NoRouter(_), Some(others)) => others,
+        (ConnectionError::NoRouter(_), None) => format!("{hint} with --router"),
         _ => hint.to_owned(),
     });
     Failure { hint, ..Failure::new(exit, error.to_string()) }

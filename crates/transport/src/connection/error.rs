@@ -57,6 +57,11 @@ impl NoRouter {
         self.tried.iter().any(|(_, error)| peer::is_stranger(error))
     }
 
+    /// Returns true if no address was configured, and no default address has a router.
+    pub fn is_nowhere(&self) -> bool {
+        self.named().is_none() && !self.is_strangers()
+    }
+
     /// Advice for the user.
     pub fn hint(&self) -> &'static str {
         match self.named() {
@@ -96,7 +101,12 @@ impl fmt::Display for NoRouter {
         };
         let telling: Vec<_> = self.tried.iter().filter(is_telling).collect();
         if telling.is_empty() {
-            return write!(f, "no router is running: none of the {} usual places has one", self.tried.len());
+            f.write_str("no router is running: there is none at ")?;
+            for (i, (candidate, _)) in self.tried.iter().enumerate() {
+                let separator = if i == 0 { "" } else { ", " };
+                write!(f, "{separator}{}", candidate.uri)?;
+            }
+            return Ok(());
         }
         f.write_str("no router at ")?;
         for (i, (candidate, error)) in telling.into_iter().enumerate() {
@@ -171,7 +181,9 @@ mod tests {
             let error = no_router(named_by.clone());
             let (text, hint) = (error.to_string(), error.hint().unwrap());
             match named_by {
-                AddressSource::DefaultAddress => assert!(text.starts_with("no router is running"), "{text}"),
+                AddressSource::DefaultAddress => {
+                    assert_eq!(text, "no router is running: there is none at unix:///run/x.sock");
+                }
                 _ => assert!(text.starts_with("no router at unix:///run/x.sock"), "{text}"),
             }
             assert!(!text.contains("; ") && !text.contains("--"), "{text}");
