@@ -104,7 +104,7 @@ fn counters_json(counters: &[Counter]) -> Value {
 /// List the registered objects.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  namely vip objects\n  namely vip objects --kept\n  namely vip objects --json\n\nV: VIPs that wait here. score: the decaying sum of VIPs that arrived. asked: VIPs of requests made here; a part of an object counts as a part. kept: the tier that the plane assigns. held: its size in memory by now, with the overhead of each packet."
+    after_help = "Examples:\n  namely vip objects\n  namely vip objects --kept\n  namely vip objects --json\n\nV: VIPs that wait here. score: the decaying sum of VIPs that arrived. asked: VIPs of requests made here; a part of an object counts as a part. kept: the tier that the plane assigns. held: the part in memory by now, with the overhead of each packet."
 )]
 pub struct Objects {
     /// Only those that are kept here.
@@ -170,9 +170,16 @@ fn row(object: &VipObject) -> Vec<Cell> {
         vips(object.score),
         vips(object.asked),
         kept.into(),
-        octets_text(object.held).into(),
+        held_text(object).into(),
         goes.into(),
     ]
+}
+
+/// Formats the part of an object in memory. Packets take more memory than their content, so the
+/// whole object would seem larger than it is.
+fn held_text(object: &VipObject) -> String {
+    let is_whole = object.octets > 0 && object.held >= object.octets;
+    if is_whole { "all".to_owned() } else { octets_text(object.held) }
 }
 
 fn object_json(object: &VipObject) -> Value {
@@ -271,4 +278,15 @@ impl Catalogue {
 
 fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_object_is_not_larger_than_itself() {
+        let held = |held| held_text(&VipObject { octets: 400_000, held, ..VipObject::default() });
+        assert_eq!([0, 399_360, 400_000, 456_090].map(held), ["0 B", "390.0 KiB", "all", "all"]);
+    }
 }
