@@ -31,6 +31,18 @@ impl Client {
         self.command(Command::BptUnbind, &ControlParameters { name, face_id, ..Default::default() }).map(drop)
     }
 
+    /// Returns the routable prefix that leads `name` to the applications of this host, if there is
+    /// one and none of them has bound a prefix of `name`. In this case there is no route to `name`.
+    ///
+    /// # Errors
+    /// Those of [`Client::bindings`].
+    pub fn unbound_below(&mut self, name: &Name) -> Result<Option<Name>, ClientError> {
+        Ok(match self.upstream(name)? {
+            Upstream::Unbound(prefix) => Some(prefix),
+            _ => None,
+        })
+    }
+
     /// Returns the place to which the router would send an Interest for `name`. A Nack with the
     /// reason NoRoute does not contain whether the router itself or one behind it has no route.
     ///

@@ -75,8 +75,8 @@ pub enum HopOutcome {
     Silence,
 }
 
-/// InterestLifetime of each attempt, ms. The second one outlasts a pause of two seconds, as a router
-/// on a busy machine makes.
+/// InterestLifetime of each attempt, ms. The second one outlasts a pause of two seconds, such as
+/// that of a router on a busy machine.
 const HOP_LIFETIMES_MS: [u64; 2] = [1_000, 3_000];
 
 impl Client {

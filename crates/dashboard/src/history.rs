@@ -127,8 +127,8 @@ impl History {
         History { base: url.base, client, patience: HISTORY_TIME_MAX }
     }
 
-    /// The points of the last `span_s` seconds before `now_s`, Unix time, of the router that started
-    /// at `start_ms`.
+    /// The points of the last `span_s` seconds before `now_s`, Unix time, of the router that
+    /// started at `start_ms`.
     pub(crate) async fn points(&self, start_ms: u64, span_s: u64, now_s: u64) -> Result<Value, HistoryError> {
         let read = self.read(start_ms, span_s, now_s);
         tokio::time::timeout(self.patience, read).await.map_err(|_| HistoryError::TimedOut)?

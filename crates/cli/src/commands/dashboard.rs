@@ -40,8 +40,8 @@ pub struct Dashboard {
     /// Interval in seconds at which a router is polled, 0.1 or more.
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = super::status::seconds)]
     interval: Duration,
-    /// The Prometheus server that scrapes the routers, such as http://localhost:9090. The charts then
-    /// also show hours and days.
+    /// The Prometheus server that scrapes the routers, such as http://localhost:9090. The charts
+    /// then also show hours and days.
     #[arg(long, value_name = "URL")]
     prometheus: Option<PrometheusUrl>,
     #[command(flatten)]

@@ -1,5 +1,5 @@
-//! Metrics in the OpenMetrics text format, or in Prometheus' older one, and the router's health, over
-//! HTTP: a thread that accepts connections, and a short-lived thread for each of them.
+//! Metrics in the OpenMetrics text format, or in Prometheus' older one, and the router's health,
+//! over HTTP: a thread that accepts connections, and a short-lived thread for each of them.
 //!
 //! The metrics are read like the datasets of management: a worker only waits while the counters of
 //! one face are copied. The text is made once for all requests within [`AGE_MAX`], so that the load

@@ -82,8 +82,8 @@ fn boot_s(stat: &str) -> Option<u64> {
     stat.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok())
 }
 
-/// The start of a process, ticks after the boot: field 22 (proc_pid_stat(5)). Field 2 is the name of
-/// the program in parentheses, which may contain spaces and parentheses.
+/// The start of a process, ticks after the boot: field 22 (proc_pid_stat(5)). Field 2 is the name
+/// of the program in parentheses, which may contain spaces and parentheses.
 fn start_ticks(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_whitespace().nth(22 - 3)?.parse().ok()
