@@ -336,6 +336,7 @@ mod tests {
         rates.exclude_client(300);
         let heading = &rates.heading;
         assert_eq!((heading.interests, heading.data), ([4.0; 2], [2.0; 2]));
+        assert_eq!(heading.octets, [4.0, 0.0]);
         assert!((heading.satisfied.unwrap() - 0.5).abs() < 1e-9 && heading.tiers[0].misses == 4.0);
         let mut rates = polled(4.0, 2.0);
         rates.exclude_client(301);
