@@ -178,13 +178,20 @@ pub fn command_failure(error: CommandError) -> Failure {
 pub fn explain_no_route(ctx: &Context<'_>, failure: Failure) -> Failure {
     let Some(name) = failure.unrouted.clone() else { return failure };
     let Ok(connection) = open_once(ctx, default_signer()) else { return failure };
-    if *connection.uri() == FaceUri::Kernel {
+    if !is_on_this_host(connection.uri()) {
         return failure;
     }
     match Client::over(connection).upstream(&name) {
         Ok(upstream) => by_upstream(failure, &name, &upstream),
         Err(_) => failure,
     }
+}
+
+/// Returns true for a router that reports its tables to this program. A distant one would let the
+/// failed command wait in vain for an answer.
+fn is_on_this_host(router: &FaceUri) -> bool {
+    let is_loopback = || router.address().is_some_and(|address| address.ip().is_loopback());
+    matches!(router, FaceUri::Unix(_) | FaceUri::Memif { .. }) || is_loopback()
 }
 
 fn by_upstream(failure: Failure, name: &Name, upstream: &Upstream) -> Failure {
@@ -267,6 +274,13 @@ mod tests {
     fn refused(uri: &str, upstream: &Upstream) -> Failure {
         let name: Name = uri.parse().unwrap();
         by_upstream(nack_failure(&name, NackReason::NoRoute), &name, upstream)
+    }
+
+    #[test]
+    fn only_local_routers_are_queried_again() {
+        let is = |uri: &str| is_on_this_host(&uri.parse().unwrap());
+        assert!(is("unix:///run/x.sock") && is("tcp4://127.0.0.1:6363") && is("udp6://[::1]:6363"));
+        assert!(!is("tcp4://192.0.2.1:6363") && !is("kernel://"));
     }
 
     #[test]
