@@ -206,7 +206,7 @@ fn queries(instance: &str, step_s: u64) -> [String; 5] {
         format!("sum(rate({metric}{{instance=\"{instance}\",{labels}}}[{window_s}s]))")
     };
     let bits = |direction: &str| {
-        format!("8 * {}", rate("namely_face_octets_total", &format!("direction=\"{direction}\"")))
+        format!("8 * {}", rate("namely_octets_total", &format!("direction=\"{direction}\"")))
     };
     let (inward, memory) = ("direction=\"in\"", "tier=\"memory\"");
     let (hits, misses) = (rate("namely_cs_hits_total", memory), rate("namely_cs_misses_total", memory));

@@ -51,9 +51,9 @@ pub enum Failure {
 
 fn refused(_piece: &u64, reason: &NackReason, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match reason {
-        NackReason::NoRoute => {
-            f.write_str("no route: the router, or one behind it, knows no producer of this name; see `namely why`")
-        }
+        NackReason::NoRoute => f.write_str(
+            "no route: the router, or one behind it, knows no producer of this name; see `namely why`",
+        ),
         reason => write!(f, "the router refused: {reason}"),
     }
 }
