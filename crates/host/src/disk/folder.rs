@@ -6,11 +6,12 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Dir, Mode, OFlags, Stat, fcntl_setfl, fstat, fsync, mkdirat, openat, renameat, statat, unlinkat,
+    AtFlags, Dir, Mode, OFlags, Stat, fcntl_setfl, fstat, fsync, mkdirat, openat, readlinkat, renameat,
+    statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -253,6 +254,31 @@ impl Folder {
         run(&Operation::MakeFolder(self.at(name)), make)
     }
 
+    /// Makes the symbolic link `name`, which must not be there, with this `target`. Whether the
+    /// target is a safe one is for the caller to check.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn make_link(&self, name: impl AsRef<OsStr>, target: impl AsRef<OsStr>) -> io::Result<()> {
+        let name = one(name.as_ref())?;
+        step("symlinkat");
+        Ok(symlinkat(target.as_ref(), &self.fd, name)?)
+    }
+
+    /// Returns the target of the symbolic link `name`; `None` if it is no link, or does not exist.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn link_target(&self, name: impl AsRef<OsStr>) -> io::Result<Option<OsString>> {
+        let name = one(name.as_ref())?;
+        step("readlinkat");
+        match readlinkat(&self.fd, name, Vec::new()) {
+            Ok(target) => Ok(Some(OsString::from_vec(target.into_bytes()))),
+            Err(Errno::INVAL | Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
     /// Renames `file` from `from` to `to`. An existing file of the name `to` is replaced.
     ///
     /// # Errors
@@ -398,6 +424,19 @@ impl From<UntrustedFile> for io::Error {
 mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn links_are_made_and_read_without_following() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open(dir.path()).unwrap();
+        folder.make_link("link", "../nowhere").unwrap();
+        assert_eq!(folder.link_target("link").unwrap(), Some("../nowhere".into()));
+        std::fs::write(dir.path().join("file"), "x").unwrap();
+        for other in ["file", "nothing"] {
+            assert_eq!(folder.link_target(other).unwrap(), None, "{other}");
+        }
+        assert!(folder.make_link("file", "x").is_err() && folder.make_link("../x", "x").is_err());
+    }
 
     fn folder() -> (tempfile::TempDir, Folder) {
         let dir = tempfile::tempdir().unwrap();

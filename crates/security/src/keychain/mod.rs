@@ -10,7 +10,7 @@ mod transfer;
 
 use std::cmp::Reverse;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use namely_wire::{Name, NameRef, ValidityPeriod, key_name_of_locator};
@@ -394,6 +394,27 @@ impl KeyChain {
         let certificate = listing.keys.iter().flat_map(|k| &k.certificates).find(|c| c.name() == name);
         let certificate = certificate.ok_or_else(|| KeyChainError::NotFound(name.to_name()))?;
         self.files.remove(&in_key(certificate.key_name(), &certificate_file(name)))
+    }
+
+    /// Deletes a key that was just made and never used. If it is the only one, there is no default
+    /// identity either, as before.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn take_back(&self, entry: &KeyEntry) -> Result<(), KeyChainError> {
+        self.files.remove(&key_folder(entry.name.as_name()))?;
+        if self.list()?.keys.is_empty() && self.default_identity()?.is_some() {
+            self.files.remove(DEFAULT_IDENTITY_FILE)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the folder of the key chain; `None` if it is in memory.
+    pub fn folder(&self) -> Option<&Path> {
+        match &self.files {
+            Files::Folder(folder) => Some(folder),
+            Files::Memory(_) => None,
+        }
     }
 
     /// Makes `certificate` a trust anchor of this user's tools.

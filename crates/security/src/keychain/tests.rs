@@ -546,3 +546,17 @@ fn a_pipe_as_a_policy_is_an_error() {
     assert!(within_time(move || crate::read_certificate(&at).is_err()));
     assert!(within_time(move || TrustPolicy::load(&path).is_err()));
 }
+
+#[test]
+fn a_key_that_is_taken_back_leaves_nothing() {
+    let (folder, key_chain) = on_disk();
+    let first = generate(&key_chain, "/a", None);
+    key_chain.take_back(&first).unwrap();
+    assert!(again(&folder).list().unwrap().keys.is_empty());
+    assert_eq!(again(&folder).default_identity().unwrap(), None);
+    let kept = generate(&key_chain, "/b", None);
+    key_chain.take_back(&generate(&key_chain, "/c", None)).unwrap();
+    assert_eq!(again(&folder).key(None).unwrap().name, kept.name);
+    assert_eq!(key_chain.folder(), Some(&*folder.path().join("keys")));
+    assert_eq!(KeyChain::in_memory().folder(), None);
+}
