@@ -344,9 +344,10 @@ fn exit_of(error: &FetchError) -> Exit {
 fn exit_of_object(error: &ObjectError) -> Exit {
     match error {
         ObjectError::Connection(_) => Exit::NoRouter,
-        ObjectError::Refused { .. } | ObjectError::NotFound { .. } | ObjectError::IsDirectory { .. } => {
-            Exit::NotFound
-        }
+        ObjectError::Refused { .. }
+        | ObjectError::NotFound { .. }
+        | ObjectError::IsDirectory { .. }
+        | ObjectError::SourceMissing { .. } => Exit::NotFound,
         ObjectError::NoAnswer { .. } | ObjectError::Fetch { .. } => Exit::Timeout,
         ObjectError::Untrusted(_)
         | ObjectError::NoCertificate { .. }

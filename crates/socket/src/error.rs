@@ -359,6 +359,7 @@ fn of_object(error: &ObjectError) -> i32 {
         }
         ObjectError::NotFound { .. } => errno::NOENT,
         ObjectError::IsDirectory { .. } => errno::ISDIR,
+        ObjectError::SourceMissing { .. } => errno::IO,
         ObjectError::Untrusted(rejection) => match rejection.why {
             RejectionReason::Expired { .. } | RejectionReason::NotYetValid { .. } => errno::KEYEXPIRED,
             RejectionReason::Revoked => errno::KEYREVOKED,

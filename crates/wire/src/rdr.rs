@@ -33,6 +33,8 @@ pub const MTIME: u32 = 0xf50c;
 pub const MANIFEST_ENTRIES: u32 = 0xf600;
 /// TYPE of IndexFormat in [`Metadata`], namely's own.
 pub const INDEX_FORMAT: u32 = 0xf602;
+/// TYPE of Reason in the Content of a denial, namely's own.
+pub const REASON: u32 = 0xf604;
 
 /// The format of [`crate::tree_index`] that this library writes and reads.
 pub const INDEX_FORMAT_1: u64 = 1;
@@ -158,6 +160,30 @@ impl Metadata {
 
 fn segment_number(octets: &[u8]) -> Result<u64, DecodeError> {
     Component::parse(octets)?.segment().ok_or(DecodeError::OutOfRange(FINAL_BLOCK_ID))
+}
+
+/// The reason of a producer that denies an object: the Content of its Data of ContentType Nack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denial {
+    /// There is no such object.
+    Absent,
+    /// The directory that the producer serves is missing, so it does not know its objects.
+    SourceMissing,
+}
+
+impl Denial {
+    /// Decodes the Content of a denial. Other producers leave it empty.
+    pub fn decode(content: &[u8]) -> Self {
+        let reason = Fields::lenient(content).and_then(|fields| fields.nni_opt(REASON));
+        if matches!(reason, Ok(Some(1))) { Denial::SourceMissing } else { Denial::Absent }
+    }
+
+    /// Encodes the Content.
+    pub fn to_vec(self) -> Vec<u8> {
+        let mut w = Writer::new();
+        put_nni(&mut w, REASON, (self == Denial::SourceMissing).then_some(1));
+        w.into_vec()
+    }
 }
 
 /// One entry of a directory.

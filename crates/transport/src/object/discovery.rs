@@ -7,7 +7,7 @@ use namely_host::clock::unix_ns;
 use namely_security::{
     MANIFEST_ENTRIES, MANIFEST_KEYWORD, Manifest, TrustPolicy, Verdict, Verified, Verifier, manifest_name,
 };
-use namely_wire::rdr::{METADATA_COMPONENT, Metadata, discovery_name};
+use namely_wire::rdr::{Denial, METADATA_COMPONENT, Metadata, discovery_name};
 use namely_wire::{
     CertificateName, Component, ContentType, DataView, InterestBuilder, Name, NameRef, SignatureType, types,
 };
@@ -133,8 +133,8 @@ impl<'a> Discovery<'a> {
     /// Finds `name`, or its newest version if the name has none.
     ///
     /// # Errors
-    /// [`ObjectError::NotFound`] if the producer denies the object; otherwise as
-    /// [`Discovery::packet`], or the metadata is invalid.
+    /// [`ObjectError::NotFound`] or [`ObjectError::SourceMissing`] if the producer denies the
+    /// object; otherwise as [`Discovery::packet`], or the metadata is invalid.
     pub fn find(&mut self, name: NameRef<'_>) -> Result<Object, ObjectError> {
         match name.last() {
             // A versioned name identifies the object, so no metadata is needed.
@@ -289,7 +289,11 @@ impl<'a> Discovery<'a> {
         // A Nack is verified, too, because a forged one must not hide an object.
         let data = self.verified_metadata(wire)?;
         if is_nack {
-            return Err(ObjectError::NotFound { name: requested.to_name() });
+            let name = requested.to_name();
+            return Err(match Denial::decode(data.content()) {
+                Denial::Absent => ObjectError::NotFound { name },
+                Denial::SourceMissing => ObjectError::SourceMissing { name },
+            });
         }
         let metadata = Metadata::decode(data.content())
             .map_err(|error| ObjectError::Malformed { name: data.name().to_name(), error })?;

@@ -43,6 +43,12 @@ pub enum ObjectError {
         /// The requested name.
         name: Name,
     },
+    /// The producer's: the directory that it serves is missing, so it does not know its objects.
+    #[error("{name}: the directory that its producer serves is missing")]
+    SourceMissing {
+        /// The requested name.
+        name: Name,
+    },
     /// The peer's or the caller's: the object fails verification.
     #[error(transparent)]
     Untrusted(Rejection),
