@@ -1,10 +1,12 @@
 //! The content of an object: a file that is read on request, or octets in memory.
 
+use std::cell::Cell;
 use std::io::IoSliceMut;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use namely_wire::ByteRange;
+use namely_wire::tree_index::EntryStamp;
 use rustix::fs::{Stat, fstat};
 use rustix::io::{Errno, preadv};
 
@@ -18,7 +20,7 @@ pub(crate) enum Content {
     File {
         fd: OwnedFd,
         /// Detects changes of the file.
-        mark: FileStamp,
+        mark: Cell<FileStamp>,
         /// Start of the content in the file, and its octets.
         range: (u64, u64),
     },
@@ -30,25 +32,51 @@ pub(crate) enum Content {
     Pack(Pack),
 }
 
-/// Attributes that change when a file changes. The inode's change time is not among them: it also
-/// changes when a file is unlinked, and fetches in progress may still finish then. A user who
-/// changes a file and restores its time deceives the server; clients then find that segments and
-/// manifest do not match.
+/// A time of a file, as the kernel gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileTime {
+    /// Since the Unix epoch; negative before it.
+    pub(crate) seconds: i64,
+    pub(crate) nanoseconds: u64,
+}
+
+impl FileTime {
+    /// Nanoseconds since the Unix epoch. Returns none for a time before 1970, or after 2554: such a
+    /// time is unknown to clients rather than another one.
+    pub(crate) fn ns(self) -> Option<u64> {
+        let seconds = u64::try_from(self.seconds).ok()?;
+        let ns = seconds.checked_mul(1_000_000_000)?.checked_add(self.nanoseconds)?;
+        // The greatest number stands for an unknown time in indexes.
+        (ns < u64::MAX).then_some(ns)
+    }
+}
+
+/// Attributes that change when a file changes.
+///
+/// Programs set the time of the last change as they like, and a rename puts another file at a path.
+/// Only the kernel sets the change time and the number of the inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamp {
-    pub(crate) mtime_ns: u64,
-    size: u64,
-    device: u64,
-    inode: u64,
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    pub(crate) size: u64,
+    /// Last change of the content, as far as programs did not set it.
+    pub(crate) mtime: FileTime,
+    /// Last change of the inode.
+    pub(crate) ctime: FileTime,
+    /// Names of the inode.
+    pub(crate) links: u64,
 }
 
 impl FileStamp {
     pub(crate) fn of(stat: &Stat) -> Self {
         FileStamp {
-            mtime_ns: time_ns(stat.st_mtime, stat.st_mtime_nsec),
-            size: u64::try_from(stat.st_size).unwrap_or(0),
             device: stat.st_dev,
             inode: stat.st_ino,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            mtime: FileTime { seconds: stat.st_mtime, nanoseconds: stat.st_mtime_nsec },
+            ctime: FileTime { seconds: stat.st_ctime, nanoseconds: stat.st_ctime_nsec },
+            links: number(stat.st_nlink),
         }
     }
 
@@ -56,12 +84,32 @@ impl FileStamp {
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
+
+    /// Nanoseconds since the Unix epoch, if the time fits.
+    pub(crate) fn mtime_ns(&self) -> Option<u64> {
+        self.mtime.ns()
+    }
+
+    /// Returns the values that identify the content beside time and size, unless the kernel set
+    /// both times at once: then nothing else than writing changed the file.
+    pub(crate) fn entry_stamp(&self) -> Option<EntryStamp> {
+        let changed_ns = self.ctime.ns().unwrap_or(0);
+        (self.ctime != self.mtime).then_some(EntryStamp { changed_ns, inode: self.inode })
+    }
+
+    /// Returns true if an open file whose stamp was `before` has the same content now.
+    ///
+    /// A removal of one of the file's names, and a new name, change the change time alone. A fetch
+    /// in progress may finish then.
+    fn has_content_of(&self, before: &FileStamp) -> bool {
+        let renamed = FileStamp { ctime: self.ctime, links: self.links, ..*before };
+        self == before || (self.links != before.links && *self == renamed)
+    }
 }
 
-/// Nanoseconds since the Unix epoch; times before it become 0.
-pub(crate) fn time_ns(seconds: i64, nanoseconds: u64) -> u64 {
-    let seconds = u64::try_from(seconds).unwrap_or(0);
-    seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
+/// The width of some fields of `stat` differs between processors.
+fn number(number: impl Into<u64>) -> u64 {
+    number.into()
 }
 
 /// An error of reading content.
@@ -77,7 +125,7 @@ impl Content {
     /// Creates the content of a file in its present state.
     pub(crate) fn file(fd: OwnedFd, stat: &Stat) -> Self {
         let mark = FileStamp::of(stat);
-        Content::File { fd, mark, range: (0, mark.size()) }
+        Content::File { fd, mark: Cell::new(mark), range: (0, mark.size()) }
     }
 
     /// Octets of a byte range of a file.
@@ -93,7 +141,28 @@ impl Content {
     ///   `an_invalid_range_is_denied`
     pub(crate) fn range(fd: OwnedFd, stat: &Stat, range: ByteRange) -> Option<Self> {
         let mark = FileStamp::of(stat);
-        Some(Content::File { fd, mark, range: range.within(mark.size())? })
+        Some(Content::File { fd, mark: Cell::new(mark), range: range.within(mark.size())? })
+    }
+
+    /// Reads a file of at most `octets_max` to memory, so that this version can be served after the
+    /// file has changed. Other content is returned as it is, and so is a file that changes
+    /// meanwhile.
+    pub(crate) fn into_snapshot(self, octets_max: u64) -> Self {
+        let octets = self.octets();
+        if !matches!(self, Content::File { .. }) || octets > octets_max {
+            return self;
+        }
+        let mut copy = Vec::new();
+        // `octets` is at most the limit, which fits.
+        match self.read(0, octets as usize, &mut copy) {
+            Ok(()) => Content::Memory(copy),
+            Err(_) => self,
+        }
+    }
+
+    /// Octets of memory that the content takes by itself. An index is counted where it is cached.
+    pub(crate) fn memory_octets(&self) -> usize {
+        if let Content::Memory(octets) = self { octets.len() } else { 0 }
     }
 
     /// Returns the octets of the whole content.
@@ -127,11 +196,7 @@ impl Content {
                 end.ok_or(ReadError::Changed)?;
                 read_file(fd, start + offset, parts)?;
                 // Checked after reading, so that a change before or during the read is detected.
-                if FileStamp::of(&fstat(fd).map_err(ReadError::System)?) == *mark {
-                    Ok(())
-                } else {
-                    Err(ReadError::Changed)
-                }
+                check_same(&fstat(fd).map_err(ReadError::System)?, mark)
             }
         }
     }
@@ -141,9 +206,20 @@ impl Content {
         match self {
             // Segments of a pack that were sent stay valid.
             Content::Memory(_) | Content::Index(_) | Content::Pack(_) => true,
-            Content::File { fd, mark, .. } => fstat(fd).is_ok_and(|stat| FileStamp::of(&stat) == *mark),
+            Content::File { fd, mark, .. } => fstat(fd).is_ok_and(|stat| check_same(&stat, mark).is_ok()),
         }
     }
+}
+
+/// Returns an error if the file of status `found` has another content than at `mark`. If only its
+/// names have changed, they are the new mark.
+fn check_same(found: &Stat, mark: &Cell<FileStamp>) -> Result<(), ReadError> {
+    let found = FileStamp::of(found);
+    if !found.has_content_of(&mark.get()) {
+        return Err(ReadError::Changed);
+    }
+    mark.set(found);
+    Ok(())
 }
 
 fn copy(content: &[u8], offset: u64, parts: &mut [IoSliceMut<'_>]) -> Result<(), ReadError> {
@@ -204,6 +280,62 @@ mod tests {
         file.write_all_at(b"x", 5).unwrap();
         assert!(!content.is_unchanged());
         assert_eq!(content.read(2, 3, &mut Vec::new()), Err(ReadError::Changed));
+    }
+
+    #[test]
+    fn a_restored_time_does_not_hide_a_change() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        std::fs::write(&path, "0123456789").unwrap();
+        let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
+        let time = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+        file.set_modified(time).unwrap();
+        let content = content(&file);
+        file.write_all_at(b"x", 5).unwrap();
+        // The kernel's clock of changes moves in ticks.
+        namely_testkit::until("another change time", || {
+            file.set_modified(time).unwrap();
+            (!content.is_unchanged()).then_some(())
+        });
+        assert_eq!(content.read(0, 10, &mut Vec::new()), Err(ReadError::Changed));
+    }
+
+    #[test]
+    fn an_unlinked_open_file_keeps_its_content() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        std::fs::write(&path, "0123456789").unwrap();
+        let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
+        let content = content(&file);
+        std::fs::remove_file(&path).unwrap();
+        assert!(content.is_unchanged());
+        namely_testkit::until("a change after the removal", || {
+            file.write_all_at(b"x", 5).unwrap();
+            (!content.is_unchanged()).then_some(())
+        });
+    }
+
+    #[test]
+    fn a_snapshot_outlives_changes_of_its_file() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"0123456789").unwrap();
+        let snapshot = content(&file).into_snapshot(10);
+        file.write_all(b"more").unwrap();
+        let mut out = Vec::new();
+        snapshot.read(0, 10, &mut out).unwrap();
+        assert_eq!((snapshot.octets(), &out[..]), (10, &b"0123456789"[..]));
+        assert!(matches!(content(&file).into_snapshot(13), Content::File { .. }), "it is larger");
+    }
+
+    #[test]
+    fn file_times_are_kept_or_unknown() {
+        let ns = |seconds, nanoseconds| FileTime { seconds, nanoseconds }.ns();
+        assert_eq!(ns(0, 0), Some(0));
+        assert_eq!(ns(1_700_000_000, 5), Some(1_700_000_000_000_000_005));
+        assert_eq!(ns(18_446_744_073, 709_551_614), Some(u64::MAX - 1));
+        for (seconds, nanoseconds) in [(-1, 999_999_999), (18_446_744_073, 709_551_615), (i64::MAX, 0)] {
+            assert_eq!(ns(seconds, nanoseconds), None, "{seconds}");
+        }
     }
 
     #[test]

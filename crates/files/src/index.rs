@@ -11,12 +11,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use namely_wire::tree_index::{IndexEntry, IndexItem, IndexWriter, LeftOut, index_item};
-use rustix::fs::{Access, AtFlags, FileType, Stat, accessat, statat};
+use namely_wire::tree_index::{
+    EntryStamp, IndexEntry, IndexItem, IndexWriter, LeftOut, index_item, stays_in_tree,
+};
+use rustix::fs::{Access, AtFlags, FileType, Stat, accessat, readlinkat, statat};
 use rustix::io::Errno;
 
 use crate::content::FileStamp;
-use crate::root::{LISTING_OCTETS_MAX, Opened, PATH_COMPONENTS_MAX, PathError, Root};
+use crate::root::{LISTING_OCTETS_MAX, Opened, PATH_COMPONENTS_MAX, PathError, Root, check_exists};
 
 /// Octets of a file in the pack of a tree.
 ///
@@ -35,8 +37,14 @@ pub const PACKED_OCTETS_MAX: u64 = 64 << 10;
 /// - Tests: `directories_beyond_an_index_get_their_own`
 pub const INDEX_ENTRIES_MAX: usize = 32_768;
 
-/// Maximum octets of an element in addition to its name.
-const ELEMENT_OCTETS_MAX: usize = 32;
+/// Maximum octets of an element in addition to its name, with its stamp.
+const ELEMENT_OCTETS_MAX: usize = 48;
+
+/// Maximum octets of the type and the length of a link's target.
+const LINK_HEADER_OCTETS_MAX: usize = 6;
+
+/// Maximum number of entries that cannot be requested and whose names an index retains for the log.
+pub(crate) const LEFT_OUT_NAMES_MAX: usize = 100;
 
 /// The index of a directory, and the data that the server needs to send its pack.
 #[derive(Debug)]
@@ -49,8 +57,8 @@ pub(crate) struct TreeIndex {
     pub(crate) packed: Vec<PackedFile>,
     /// Number of entries that cannot be requested.
     pub(crate) left_out: u64,
-    /// The first of these entries.
-    pub(crate) first_left_out: Option<(PathBuf, LeftOut)>,
+    /// The first [`LEFT_OUT_NAMES_MAX`] of these entries.
+    pub(crate) left_out_names: Vec<(PathBuf, LeftOut)>,
 }
 
 /// A file in the pack.
@@ -129,7 +137,7 @@ impl TreeIndex {
                 path,
                 packed: Vec::new(),
                 left_out: 0,
-                first_left_out: None,
+                left_out_names: Vec::new(),
             },
         };
         let first = builder.look(Path::new(""), opened)?;
@@ -162,6 +170,16 @@ struct IndexBuilder<'a> {
 struct DirectoryEntry {
     name: Vec<u8>,
     kind: EntryKind,
+    /// The target, if it is a symbolic link whose target may be published.
+    link: Option<Vec<u8>>,
+}
+
+impl DirectoryEntry {
+    /// Maximum octets of its elements.
+    fn octets_max(&self) -> usize {
+        let link = self.link.as_ref().map_or(0, |target| target.len() + LINK_HEADER_OCTETS_MAX);
+        self.name.len() + ELEMENT_OCTETS_MAX + link
+    }
 }
 
 enum EntryKind {
@@ -175,14 +193,28 @@ enum EntryKind {
 /// The status of a file, as far as an index contains it.
 struct FileStatus {
     mode: u16,
-    mtime_ns: u64,
+    mtime_ns: Option<u64>,
     octets: u64,
+    stamp: Option<EntryStamp>,
 }
 
 impl FileStatus {
     fn of(stat: &Stat) -> Self {
         let mark = FileStamp::of(stat);
-        FileStatus { mode: (stat.st_mode & 0o7777) as u16, mtime_ns: mark.mtime_ns, octets: mark.size() }
+        FileStatus {
+            mode: (stat.st_mode & 0o7777) as u16,
+            mtime_ns: mark.mtime_ns(),
+            octets: mark.size(),
+            stamp: mark.entry_stamp(),
+        }
+    }
+
+    /// The status of the target of a link. The stamp changes if the link leads to another file.
+    fn behind_link(link: &Stat, target: &Stat) -> Self {
+        let (link, file) = (FileStamp::of(link), FileStamp::of(target));
+        let changed_ns = link.ctime.ns().max(file.ctime.ns()).unwrap_or(0);
+        let inode = link.inode.rotate_left(32) ^ file.inode;
+        FileStatus { stamp: Some(EntryStamp { changed_ns, inode }), ..FileStatus::of(target) }
     }
 }
 
@@ -197,11 +229,6 @@ impl IndexBuilder<'_> {
             if matches!(name, b"." | b"..") {
                 continue;
             }
-            octets += name.len() + ELEMENT_OCTETS_MAX;
-            if octets > LISTING_OCTETS_MAX {
-                // The directory exceeds the limit in any case.
-                break;
-            }
             let kind = match entry.file_type() {
                 FileType::Fifo | FileType::Socket | FileType::CharacterDevice | FileType::BlockDevice => {
                     EntryKind::LeftOut(LeftOut::Special)
@@ -212,10 +239,33 @@ impl IndexBuilder<'_> {
                     None => continue,
                 },
             };
-            found.push(DirectoryEntry { name: name.to_vec(), kind });
+            let link = self.link_target(below, opened, name, entry.file_type());
+            let entry = DirectoryEntry { name: name.to_vec(), kind, link };
+            octets += entry.octets_max();
+            found.push(entry);
+            if octets > LISTING_OCTETS_MAX {
+                // The directory exceeds the limit in any case.
+                break;
+            }
         }
+        check_exists(&opened.fd)?;
         found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(found)
+    }
+
+    /// Returns the target of a symbolic link, if it stays in the served directory. The target of
+    /// another link is not for others to read.
+    fn link_target(&self, below: &Path, opened: &Opened, name: &[u8], kind: FileType) -> Option<Vec<u8>> {
+        if !matches!(kind, FileType::Symlink | FileType::Unknown) {
+            return None;
+        }
+        let target = readlinkat(&opened.fd, name, Vec::new()).ok()?.into_bytes();
+        stays_in_tree(&target, self.depth(below)).then_some(target)
+    }
+
+    /// Directories above the entries of the directory `below`, up to the served one.
+    fn depth(&self, below: &Path) -> usize {
+        self.index.path.components().count() + below.components().count()
     }
 
     fn look_at(&self, below: &Path, opened: &Opened, name: &[u8]) -> Option<EntryKind> {
@@ -239,7 +289,7 @@ impl IndexBuilder<'_> {
                     Ok(target) if target.is_directory() => {
                         EntryKind::Directory(FileStatus::of(&target.stat), false)
                     }
-                    Ok(target) => EntryKind::File(FileStatus::of(&target.stat)),
+                    Ok(target) => EntryKind::File(FileStatus::behind_link(&stat, &target.stat)),
                     Err(_) => EntryKind::LeftOut(LeftOut::Link),
                 }
             }
@@ -249,40 +299,43 @@ impl IndexBuilder<'_> {
 
     /// Adds a directory with all its entries, if there is room.
     fn add(&mut self, below: &Path, found: &[DirectoryEntry]) -> bool {
-        let names: usize = found.iter().map(|found| found.name.len() + ELEMENT_OCTETS_MAX).sum();
+        let names: usize = found.iter().map(DirectoryEntry::octets_max).sum();
         let own = below.as_os_str().len() + ELEMENT_OCTETS_MAX;
         if self.writer.octets() + names + own > LISTING_OCTETS_MAX {
             return false;
         }
         let directory_at = self.writer.octets() as u32;
         self.writer.push(&IndexItem::Directory(below.as_os_str().as_bytes()));
-        let depth = self.index.path.components().count() + below.components().count();
-        for DirectoryEntry { name, kind } in found {
+        let depth = self.depth(below);
+        for DirectoryEntry { name, kind, link } in found {
             let at = self.writer.octets() as u32;
-            let entry = |seen: &FileStatus, octets| {
-                let FileStatus { mode, mtime_ns, .. } = *seen;
-                IndexEntry { name, mode, mtime_ns, octets }
+            let link = link.as_deref();
+            let entry = |seen: &FileStatus| {
+                let FileStatus { mode, mtime_ns, octets, stamp } = *seen;
+                IndexEntry { name, mode, mtime_ns, octets, stamp, link }
             };
             let item = match kind {
-                EntryKind::File(seen) => IndexItem::File(entry(seen, seen.octets)),
+                EntryKind::File(seen) => IndexItem::File(entry(seen)),
                 EntryKind::Packed(seen) => {
                     let end = self.index.pack_octets() + 1 + seen.octets;
                     let record = AtomicU8::new(PackRecord::Nothing as u8);
                     self.index.packed.push(PackedFile { end, at, directory_at, record });
-                    IndexItem::Packed(entry(seen, seen.octets))
+                    IndexItem::Packed(entry(seen))
                 }
                 EntryKind::Directory(seen, is_itself) => {
                     // Links are not followed further, because the target may contain the link.
                     if *is_itself && depth < PATH_COMPONENTS_MAX {
                         self.waiting.push_back(below.join(OsStr::from_bytes(name)));
                     }
-                    IndexItem::Subdirectory(entry(seen, 0))
+                    IndexItem::Subdirectory(IndexEntry { octets: 0, stamp: None, ..entry(seen) })
                 }
                 EntryKind::LeftOut(reason) => {
-                    let path = || (below.join(OsStr::from_bytes(name)), *reason);
-                    self.index.first_left_out.get_or_insert_with(path);
+                    if self.index.left_out_names.len() < LEFT_OUT_NAMES_MAX {
+                        let path = below.join(OsStr::from_bytes(name));
+                        self.index.left_out_names.push((path, *reason));
+                    }
                     self.index.left_out += 1;
-                    IndexItem::LeftOut(name, *reason)
+                    IndexItem::LeftOut { name, reason: *reason, link }
                 }
             };
             self.writer.push(&item);

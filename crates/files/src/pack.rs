@@ -134,7 +134,10 @@ impl Pack {
 fn expect_same(found: &Stat, entry: &IndexEntry<'_>) -> Result<(), ReadError> {
     let mark = FileStamp::of(found);
     let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
-    let is_same = is_file && mark.mtime_ns == entry.mtime_ns && mark.size() == entry.octets;
+    let is_same = is_file
+        && mark.mtime_ns() == entry.mtime_ns
+        && mark.size() == entry.octets
+        && mark.entry_stamp() == entry.stamp;
     if is_same { Ok(()) } else { Err(ReadError::Changed) }
 }
 

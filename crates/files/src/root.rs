@@ -35,6 +35,8 @@ pub(crate) const LISTING_OCTETS_MAX: usize = 16 << 20;
 #[derive(Debug)]
 pub(crate) struct Root {
     directory: OwnedFd,
+    /// Device and inode of the directory.
+    id: (u64, u64),
     path: PathBuf,
     /// Whether symbolic links may lead out of the directory.
     links_lead_out: bool,
@@ -67,7 +69,19 @@ pub(crate) enum PathError {
 impl Root {
     pub(crate) fn open(path: &Path, links_lead_out: bool) -> io::Result<Self> {
         let directory = open_named(path, OFlags::PATH | OFlags::DIRECTORY)?;
-        Ok(Root { directory, path: path.to_owned(), links_lead_out })
+        let found = fstat(&directory)?;
+        let id = (found.st_dev, found.st_ino);
+        Ok(Root { directory, id, path: path.to_owned(), links_lead_out })
+    }
+
+    /// Opens the path again. Returns the directory that is there now if it is another one: a
+    /// deployment may have replaced it, or a link on the path.
+    ///
+    /// # Errors
+    /// The directory no longer exists, or cannot be opened.
+    pub(crate) fn replacement(&self) -> io::Result<Option<Self>> {
+        let now = Root::open(&self.path, self.links_lead_out)?;
+        Ok((now.id != self.id).then_some(now))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -174,10 +188,18 @@ impl Root {
             }
             entries.push((name.to_vec(), is_directory));
         }
+        check_exists(&opened.fd)?;
         entries.sort_unstable();
         let listed = entries.iter().filter_map(|(name, is_directory)| ListingEntry::new(name, *is_directory));
         Ok(Some(namely_wire::rdr::encode_listing(listed)))
     }
+}
+
+/// Returns an error if the directory was removed. The kernel lists such a directory as empty, which
+/// a mirror would take for the producer's state.
+pub(crate) fn check_exists(directory: &OwnedFd) -> Result<(), PathError> {
+    let found = fstat(directory).map_err(PathError::System)?;
+    if found.st_nlink == 0 { Err(PathError::Absent) } else { Ok(()) }
 }
 
 /// Returns the path of the root itself as `.`, because an empty path cannot be opened.
@@ -257,6 +279,35 @@ mod tests {
         for uri in ["/nothing", "/file/below", "/sub/nothing", "/%FF"] {
             assert_eq!(find(&root, uri).err(), Some(PathError::Absent), "{uri}");
         }
+    }
+
+    #[test]
+    fn a_removed_directory_is_not_listed_as_empty() {
+        let dir = tree();
+        let root = Root::open(&dir.path().join("served"), false).unwrap();
+        std::fs::create_dir(dir.path().join("served/empty")).unwrap();
+        let opened = find(&root, "/empty").unwrap();
+        let list = || root.listing(&opened, std::iter::empty(), LISTING_OCTETS_MAX);
+        assert_eq!(list(), Ok(Some(Vec::new())));
+        std::fs::remove_dir(dir.path().join("served/empty")).unwrap();
+        assert_eq!(list(), Err(PathError::Absent));
+    }
+
+    #[test]
+    fn a_replaced_root_is_detected() {
+        let dir = tree();
+        let served = dir.path().join("served");
+        let link = dir.path().join("current");
+        symlink("served", &link).unwrap();
+        let roots = [&served, &link].map(|path| Root::open(path, false).unwrap());
+        let is_replaced = |root: &Root| root.replacement().map(|now| now.is_some());
+        assert!(roots.iter().all(|root| !is_replaced(root).unwrap()));
+        std::fs::create_dir(dir.path().join("next")).unwrap();
+        std::fs::remove_file(&link).unwrap();
+        symlink("next", &link).unwrap();
+        assert!(!is_replaced(&roots[0]).unwrap() && is_replaced(&roots[1]).unwrap());
+        std::fs::remove_dir(dir.path().join("next")).unwrap();
+        assert_eq!(is_replaced(&roots[1]).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

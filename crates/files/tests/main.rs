@@ -4,6 +4,7 @@
 mod common;
 mod file_server_protocol;
 mod hostile_target;
+mod mirrors;
 mod put;
 mod ranges;
 mod serve_and_get;

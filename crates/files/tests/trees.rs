@@ -45,7 +45,7 @@ impl Producer for Disturbed {
 
 pub(crate) struct Site {
     pub(crate) directory: tempfile::TempDir,
-    consumer: Consumer,
+    pub(crate) consumer: Consumer,
     requested: Arc<Mutex<Vec<String>>>,
 }
 
@@ -106,7 +106,10 @@ pub(crate) const SYNC: GetOptions = GetOptions {
     allow_older: false,
     age_max: None,
     delete: false,
+    delete_max: None,
     dry_run: false,
+    compare_content: false,
+    links: false,
 };
 
 /// The contents of `path`: of each file its content, permissions and time, of each directory its
@@ -312,7 +315,7 @@ fn a_sync_deletes_files_the_producer_removed() {
     symlink(&outside, got.join("was-link")).unwrap();
 
     // A dry run lists the deletions and does none.
-    let dry = GetOptions { delete: true, dry_run: true, ..SYNC };
+    let dry = GetOptions { delete: true, delete_max: Some(7), dry_run: true, ..SYNC };
     let mut deleted = Vec::new();
     let would = site.watch(dry, &mut |event| {
         if let TreeEvent::Deleted(path) = event {
@@ -330,7 +333,11 @@ fn a_sync_deletes_files_the_producer_removed() {
     assert_eq!((without.deleted, without.failures), (0, 1), "{:?}", without.failed);
     assert_eq!(names_in(&outside), ["dear"]);
 
-    let with = site.fetch(GetOptions { delete: true, ..SYNC }).unwrap();
+    // More than half of the copy: seven entries, with those in the directory.
+    let refused = site.fetch(GetOptions { delete: true, ..SYNC }).unwrap_err();
+    assert!(matches!(refused, GetError::TooManyRemovals { removals: 7, .. }), "{refused}");
+    assert!(got.join("old").exists() && got.join("gone/deep/deeper/f").exists());
+    let with = site.fetch(GetOptions { delete: true, delete_max: Some(7), ..SYNC }).unwrap();
     assert_eq!((with.deleted, with.failures), (3, 0), "{:?}", with.failed);
     assert!(tree(&site.served()) == tree(&got));
     assert_eq!(fs::read_to_string(outside.join("dear")).unwrap(), "dear");
@@ -440,7 +447,14 @@ fn directories_beyond_an_index_get_their_own() {
 #[test]
 fn an_index_never_leaves_the_target() {
     use namely_wire::tree_index::{IndexEntry, IndexItem, IndexWriter};
-    let entry = |name: &'static [u8], octets| IndexEntry { name, mode: 0o644, mtime_ns: 1, octets };
+    let entry = |name: &'static [u8], octets| IndexEntry {
+        name,
+        mode: 0o644,
+        mtime_ns: Some(1),
+        octets,
+        stamp: None,
+        link: None,
+    };
     let cases: [&[IndexItem<'_>]; 4] = [
         // An item is checked only after the item before it.
         &[IndexItem::Directory(b""), IndexItem::Packed(entry(b"x", PACKED_OCTETS_MAX + 1))],

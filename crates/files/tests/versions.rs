@@ -4,12 +4,14 @@
 use crate::common;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use common::{believing, connect, key_of, name, unwatched};
 use namely_files::{FileServer, GetError, GetOptions, Input, Put, PutOptions, ServeOptions, get};
-use namely_testkit::{Need, skip};
+use namely_socket::Consumer;
+use namely_testkit::{Need, skip, until};
 
 #[test]
 fn an_older_version_needs_permission_to_replace() {
@@ -28,9 +30,12 @@ fn an_older_version_needs_permission_to_replace() {
     }
     let (signer, anchor) = key_of("/p");
     set("new", 10);
-    let server = FileServer::new(&at("served"), ServeOptions::new(name("/p")), signer).unwrap();
-    let consumer = connect(server, believing(anchor));
-    let fetch = |options| get(&consumer, &name("/p/f"), &at("f"), options, &mut unwatched);
+    // A peer that replays the state of a file does not know the versions after it.
+    let fetch = |options| {
+        let server = FileServer::new(&at("served"), ServeOptions::new(name("/p")), signer.clone()).unwrap();
+        let consumer = connect(server, believing(anchor.clone()));
+        get(&consumer, &name("/p/f"), &at("f"), options, &mut unwatched)
+    };
     fetch(GetOptions::default()).unwrap();
     fetch(GetOptions::default()).unwrap();
 
@@ -76,4 +81,71 @@ fn stale_and_future_versions_are_refused() {
         assert!(matches!(error, GetError::TooOld { .. } | GetError::Future { .. }), "{error}");
         assert!(error.hint().is_some());
     }
+}
+
+/// A server of `directory/served`, and a socket to it.
+fn served(directory: &Path, versions: Option<PathBuf>) -> Consumer {
+    let (signer, anchor) = key_of("/p");
+    let options = ServeOptions { segment_octets: 100, versions, ..ServeOptions::new(name("/p")) };
+    let server = FileServer::new(&directory.join("served"), options, signer).unwrap();
+    connect(server, believing(anchor))
+}
+
+/// Puts a file of this content at `path` by a rename. Its time is always the same.
+fn put(path: &Path, content: &str) {
+    let beside = path.with_extension("new");
+    fs::write(&beside, content).unwrap();
+    let file = fs::File::options().write(true).open(&beside).unwrap();
+    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000)).unwrap();
+    fs::rename(&beside, path).unwrap();
+}
+
+#[test]
+fn another_content_of_the_same_time_has_another_version() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    fs::create_dir(at("served")).unwrap();
+    let mut versions = Vec::new();
+    let mut fetch = |consumer: &Consumer, content: &str| {
+        put(&at("served/f"), content);
+        let got = get(consumer, &name("/p/f"), &at("got"), GetOptions::default(), &mut unwatched).unwrap();
+        assert_eq!(fs::read_to_string(at("got")).unwrap(), content);
+        assert!(!versions.contains(&got.object), "{} is repeated", got.object);
+        versions.push(got.object);
+    };
+    // The second server knows the versions of the first.
+    for (first, second) in [("one", "two"), ("six", "ten")] {
+        let consumer = served(directory.path(), Some(at("versions")));
+        fetch(&consumer, first);
+        fetch(&consumer, second);
+        drop(consumer);
+        // The server ends with its connection, and frees the table.
+        until("the end of the server", || {
+            let mut paths = fs::read_dir(at("versions")).unwrap().map(|entry| entry.unwrap().path());
+            let lock = paths.find(|path| path.extension().is_some_and(|of| of == "lock")).unwrap();
+            let lock = fs::File::options().write(true).open(lock).unwrap();
+            rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive).ok()
+        });
+    }
+    assert_eq!(versions[0].to_string(), "/p/f/v=1000000000000000000");
+}
+
+#[test]
+fn a_switched_link_serves_the_new_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    for release in ["1", "2"] {
+        fs::create_dir(at(release)).unwrap();
+        put(&at(release).join("f"), release);
+    }
+    symlink("1", at("served")).unwrap();
+    let consumer = served(directory.path(), None);
+    let mut fetch = || {
+        get(&consumer, &name("/p/f"), &at("got"), GetOptions::default(), &mut unwatched).unwrap();
+        fs::read_to_string(at("got")).unwrap()
+    };
+    assert_eq!(fetch(), "1");
+    symlink("2", at("next")).unwrap();
+    fs::rename(at("next"), at("served")).unwrap();
+    assert_eq!(fetch(), "2");
 }

@@ -28,6 +28,20 @@ const PACKED: u32 = 0xf614;
 const SUBDIRECTORY: u32 = 0xf616;
 /// TYPE of an entry that exists but is not served.
 const LEFT_OUT: u32 = 0xf618;
+/// TYPE of the stamp of the entry before it. Even, so that older clients skip it.
+const STAMP: u32 = 0xf61a;
+/// TYPE of the target of the entry before it, which is a symbolic link.
+const LINK: u32 = 0xf61c;
+
+/// Modification time of an entry whose time does not fit 64 bits of ns since the Unix epoch.
+const TIME_UNKNOWN: u64 = u64::MAX;
+
+/// Octets of the target of a symbolic link, as in the kernel (PATH_MAX without its end).
+///
+/// # Limit
+/// The index is refused.
+/// - Tests: `malformed_attributes_are_errors`
+pub const LINK_TARGET_OCTETS_MAX: usize = 4095;
 
 /// Returns the name of the index object of `directory`.
 pub fn index_name(directory: NameRef<'_>) -> Name {
@@ -47,10 +61,45 @@ pub struct IndexEntry<'a> {
     pub name: &'a [u8],
     /// Permissions, the lowest twelve bits of Unix's `st_mode`.
     pub mode: u16,
-    /// Last change of the content, ns since the Unix epoch.
-    pub mtime_ns: u64,
+    /// Last change of the content, ns since the Unix epoch; none if the producer's time does not
+    /// fit.
+    pub mtime_ns: Option<u64>,
     /// Octets; 0 for directories.
     pub octets: u64,
+    /// Present if the producer's file was changed otherwise than by writing it, such as by a
+    /// rename: then the time and the size alone do not identify the content.
+    pub stamp: Option<EntryStamp>,
+    /// The target, if the producer's entry is a symbolic link that stays in the tree.
+    pub link: Option<&'a [u8]>,
+}
+
+/// The values by which the kernel of the producer distinguishes contents of a file. No program can
+/// set them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryStamp {
+    /// Last change of the inode, ns since the Unix epoch.
+    pub changed_ns: u64,
+    /// The number of the inode.
+    pub inode: u64,
+}
+
+impl EntryStamp {
+    /// Octets of an encoded stamp.
+    pub const OCTETS: usize = 16;
+
+    /// Encodes the stamp.
+    pub fn to_octets(self) -> [u8; Self::OCTETS] {
+        let mut octets = [0; Self::OCTETS];
+        octets[..8].copy_from_slice(&self.changed_ns.to_be_bytes());
+        octets[8..].copy_from_slice(&self.inode.to_be_bytes());
+        octets
+    }
+
+    fn decode(octets: &[u8]) -> Option<Self> {
+        let (changed_ns, rest) = octets.split_first_chunk()?;
+        let inode = rest.try_into().ok()?;
+        Some(EntryStamp { changed_ns: u64::from_be_bytes(*changed_ns), inode: u64::from_be_bytes(inode) })
+    }
 }
 
 /// The reason why an entry is not served.
@@ -110,8 +159,15 @@ pub enum IndexItem<'a> {
     /// A directory. If no [`IndexItem::Directory`] with its path follows, it has an index of its
     /// own.
     Subdirectory(IndexEntry<'a>),
-    /// An entry that is not served, by its name.
-    LeftOut(&'a [u8], LeftOut),
+    /// An entry that is not served.
+    LeftOut {
+        /// Its name.
+        name: &'a [u8],
+        /// The reason.
+        reason: LeftOut,
+        /// The target, if it is a symbolic link that would stay in the tree.
+        link: Option<&'a [u8]>,
+    },
 }
 
 /// Writes an index.
@@ -128,16 +184,27 @@ impl IndexWriter {
             IndexItem::File(entry) => self.entry(FILE, entry),
             IndexItem::Packed(entry) => self.entry(PACKED, entry),
             IndexItem::Subdirectory(entry) => self.entry(SUBDIRECTORY, entry),
-            IndexItem::LeftOut(name, reason) => {
+            IndexItem::LeftOut { name, reason, link } => {
                 self.0.header(LEFT_OUT, 1 + name.len()).raw(&[reason.number()]).raw(name);
+                self.link(*link);
             }
         }
     }
 
     fn entry(&mut self, typ: u32, entry: &IndexEntry<'_>) {
         let w = self.0.header(typ, FIXED_OCTETS + entry.name.len());
-        w.raw(&entry.mode.to_be_bytes()).raw(&entry.mtime_ns.to_be_bytes());
+        w.raw(&entry.mode.to_be_bytes()).raw(&entry.mtime_ns.unwrap_or(TIME_UNKNOWN).to_be_bytes());
         w.raw(&entry.octets.to_be_bytes()).raw(entry.name);
+        if let Some(stamp) = entry.stamp {
+            self.0.tlv(STAMP, &stamp.to_octets());
+        }
+        self.link(entry.link);
+    }
+
+    fn link(&mut self, target: Option<&[u8]>) {
+        if let Some(target) = target {
+            self.0.tlv(LINK, target);
+        }
     }
 
     /// Returns the octets so far.
@@ -164,7 +231,7 @@ pub fn index(octets: &[u8]) -> impl Iterator<Item = Result<(usize, IndexItem<'_>
             let at = reader.position();
             let item = match reader.next_tlv() {
                 Ok(None) => return None,
-                Ok(Some(tlv)) => item_of(&tlv),
+                Ok(Some(tlv)) => item_of(&tlv, reader.rest()),
                 Err(error) => Err(error),
             };
             is_over = item.is_err();
@@ -180,10 +247,13 @@ pub fn index(octets: &[u8]) -> impl Iterator<Item = Result<(usize, IndexItem<'_>
 
 /// Parses the element at offset `at`.
 pub fn index_item(octets: &[u8], at: usize) -> Option<IndexItem<'_>> {
-    item_of(&Reader::new(octets.get(at..)?).next_tlv().ok()??).ok()?
+    let mut reader = Reader::new(octets.get(at..)?);
+    let tlv = reader.next_tlv().ok()??;
+    item_of(&tlv, reader.rest()).ok()?
 }
 
-fn item_of<'a>(tlv: &Tlv<'a>) -> Result<Option<IndexItem<'a>>, DecodeError> {
+/// Converts an element. `rest` are the octets after it, which may begin with its attributes.
+fn item_of<'a>(tlv: &Tlv<'a>, rest: &'a [u8]) -> Result<Option<IndexItem<'a>>, DecodeError> {
     Ok(Some(match tlv.typ {
         DIRECTORY => {
             let components = || tlv.value.split(|octet| *octet == b'/');
@@ -192,12 +262,22 @@ fn item_of<'a>(tlv: &Tlv<'a>) -> Result<Option<IndexItem<'a>>, DecodeError> {
             }
             IndexItem::Directory(tlv.value)
         }
-        FILE => IndexItem::File(entry_of(tlv)?),
-        PACKED => IndexItem::Packed(entry_of(tlv)?),
-        SUBDIRECTORY => IndexItem::Subdirectory(entry_of(tlv)?),
+        FILE => IndexItem::File(entry_of(tlv, rest)?),
+        PACKED => IndexItem::Packed(entry_of(tlv, rest)?),
+        SUBDIRECTORY => IndexItem::Subdirectory(entry_of(tlv, rest)?),
         LEFT_OUT => {
             let (reason, name) = tlv.value.split_first().ok_or(DecodeError::BadLength(tlv.typ))?;
-            IndexItem::LeftOut(plain(name)?, LeftOut::from_number(*reason))
+            let link = Attributes::of(rest).link;
+            IndexItem::LeftOut { name: plain(name)?, reason: LeftOut::from_number(*reason), link }
+        }
+        // The entry before has taken its attributes. Here they are only checked.
+        STAMP => {
+            EntryStamp::decode(tlv.value).ok_or(DecodeError::BadLength(tlv.typ))?;
+            return Ok(None);
+        }
+        LINK => {
+            link_target(tlv.value).ok_or(DecodeError::BadText)?;
+            return Ok(None);
         }
         typ => {
             ignore_unknown(typ)?;
@@ -206,16 +286,71 @@ fn item_of<'a>(tlv: &Tlv<'a>) -> Result<Option<IndexItem<'a>>, DecodeError> {
     }))
 }
 
-fn entry_of<'a>(tlv: &Tlv<'a>) -> Result<IndexEntry<'a>, DecodeError> {
+/// Properties of an entry that follow it as elements of their own.
+#[derive(Clone, Copy, Default)]
+struct Attributes<'a> {
+    stamp: Option<EntryStamp>,
+    link: Option<&'a [u8]>,
+}
+
+impl<'a> Attributes<'a> {
+    /// Reads the attributes at the beginning of `rest`. Elements that older clients skip may stand
+    /// between them.
+    fn of(rest: &'a [u8]) -> Self {
+        let mut found = Attributes::default();
+        let mut reader = Reader::new(rest);
+        while let Ok(Some(tlv)) = reader.next_tlv() {
+            match tlv.typ {
+                STAMP => found.stamp = found.stamp.or(EntryStamp::decode(tlv.value)),
+                LINK => found.link = found.link.or(link_target(tlv.value)),
+                DIRECTORY | FILE | PACKED | SUBDIRECTORY | LEFT_OUT => break,
+                typ if ignore_unknown(typ).is_err() => break,
+                _ => {}
+            }
+        }
+        found
+    }
+}
+
+/// Returns `octets` if they can be the target of a symbolic link.
+fn link_target(octets: &[u8]) -> Option<&[u8]> {
+    let fits = (1..=LINK_TARGET_OCTETS_MAX).contains(&octets.len()) && !octets.contains(&0);
+    fits.then_some(octets)
+}
+
+/// Returns true if a symbolic link with this target, `depth` directories below the top of a tree,
+/// leads to a place in the tree, whatever other such links the tree has.
+///
+/// The target is relative, and `..` stands only at its beginning, at most `depth` times: behind a
+/// link, `..` would leave the directory that the link leads to.
+pub fn stays_in_tree(target: &[u8], depth: usize) -> bool {
+    let Some(target) = link_target(target) else { return false };
+    let mut ups = 0;
+    let mut has_name = false;
+    for component in target.split(|octet| *octet == b'/') {
+        match component {
+            b"" | b"." => {}
+            b".." if has_name => return false,
+            b".." => ups += 1,
+            _ => has_name = true,
+        }
+    }
+    target[0] != b'/' && ups <= depth
+}
+
+fn entry_of<'a>(tlv: &Tlv<'a>, rest: &'a [u8]) -> Result<IndexEntry<'a>, DecodeError> {
     let bad = DecodeError::BadLength(tlv.typ);
-    let (mode, rest) = tlv.value.split_first_chunk().ok_or(bad)?;
-    let (mtime_ns, rest) = rest.split_first_chunk().ok_or(bad)?;
-    let (octets, name) = rest.split_first_chunk().ok_or(bad)?;
+    let (mode, value) = tlv.value.split_first_chunk().ok_or(bad)?;
+    let (mtime_ns, value) = value.split_first_chunk().ok_or(bad)?;
+    let (octets, name) = value.split_first_chunk().ok_or(bad)?;
+    let Attributes { stamp, link } = Attributes::of(rest);
     Ok(IndexEntry {
         name: plain(name)?,
         mode: u16::from_be_bytes(*mode) & 0o7777,
-        mtime_ns: u64::from_be_bytes(*mtime_ns),
+        mtime_ns: Some(u64::from_be_bytes(*mtime_ns)).filter(|ns| *ns != TIME_UNKNOWN),
         octets: u64::from_be_bytes(*octets),
+        stamp,
+        link,
     })
 }
 
@@ -233,8 +368,11 @@ mod tests {
     use alloc::vec;
 
     fn entry(name: &[u8]) -> IndexEntry<'_> {
-        IndexEntry { name, mode: 0o640, mtime_ns: 1_700_000_000_123_456_789, octets: 70_000 }
+        let mtime_ns = Some(1_700_000_000_123_456_789);
+        IndexEntry { name, mode: 0o640, mtime_ns, octets: 70_000, stamp: None, link: None }
     }
+
+    const STAMPED: EntryStamp = EntryStamp { changed_ns: 1_700_000_001_000_000_000, inode: 7 };
 
     fn written(items: &[IndexItem<'_>]) -> Vec<u8> {
         let mut writer = IndexWriter::default();
@@ -250,8 +388,10 @@ mod tests {
             IndexItem::File(entry(b"large")),
             IndexItem::Packed(entry(b"\xff not UTF-8 \n")),
             IndexItem::Subdirectory(entry(b"d")),
-            IndexItem::LeftOut(b"pipe", LeftOut::Special),
-            IndexItem::LeftOut(b"odd", LeftOut::Other(9)),
+            IndexItem::LeftOut { name: b"pipe", reason: LeftOut::Special, link: None },
+            IndexItem::LeftOut { name: b"odd", reason: LeftOut::Other(9), link: Some(b"nowhere") },
+            IndexItem::File(IndexEntry { stamp: Some(STAMPED), link: Some(b"../x"), ..entry(b"l") }),
+            IndexItem::Packed(IndexEntry { mtime_ns: None, ..entry(b"before 1970") }),
             IndexItem::Directory(b"d/e"),
         ];
         let octets = written(&items);
@@ -266,7 +406,8 @@ mod tests {
         let refused = |octets: &[u8]| index(octets).last().unwrap().unwrap_err();
         for name in [&b".."[..], b".", b"", b"a/b", b"a\0b"] {
             assert_eq!(refused(&written(&[IndexItem::Packed(entry(name))])), DecodeError::BadText);
-            assert_eq!(refused(&written(&[IndexItem::LeftOut(name, LeftOut::Link)])), DecodeError::BadText);
+            let left_out = IndexItem::LeftOut { name, reason: LeftOut::Link, link: None };
+            assert_eq!(refused(&written(&[left_out])), DecodeError::BadText);
         }
         for path in [&b"/"[..], b"a//b", b"../x", b"a/..", b"/etc", b"a/"] {
             assert_eq!(refused(&written(&[IndexItem::Directory(path)])), DecodeError::BadText);
@@ -291,5 +432,45 @@ mod tests {
         let mut critical = Writer::new();
         critical.tlv(0xf6f1, b"");
         assert!(index(critical.as_bytes()).all(|item| item.is_err()));
+    }
+
+    #[test]
+    fn attributes_belong_to_the_entry_before() {
+        let mut writer = IndexWriter::default();
+        writer.push(&IndexItem::File(entry(b"a")));
+        writer.0.tlv(0xf6f0, b"later");
+        writer.0.tlv(LINK, b"target");
+        writer.0.tlv(LINK, b"second");
+        writer.push(&IndexItem::File(entry(b"b")));
+        let octets = writer.into_vec();
+        let items: Vec<_> = index(&octets).map(|item| item.unwrap().1).collect();
+        let first = IndexEntry { link: Some(b"target"), ..entry(b"a") };
+        assert_eq!(items, vec![IndexItem::File(first), IndexItem::File(entry(b"b"))]);
+    }
+
+    #[test]
+    fn malformed_attributes_are_errors() {
+        let after = |typ, value: &[u8]| {
+            let mut writer = IndexWriter::default();
+            writer.push(&IndexItem::File(entry(b"a")));
+            writer.0.tlv(typ, value);
+            index(&writer.into_vec()).last().unwrap().map(drop)
+        };
+        assert_eq!(after(STAMP, &[0; EntryStamp::OCTETS - 1]), Err(DecodeError::BadLength(STAMP)));
+        assert_eq!(after(STAMP, &[0; EntryStamp::OCTETS]), Ok(()));
+        assert_eq!(after(LINK, &[b'x'; LINK_TARGET_OCTETS_MAX]), Ok(()));
+        for target in [&b""[..], b"a\0b", &[b'x'; LINK_TARGET_OCTETS_MAX + 1]] {
+            assert_eq!(after(LINK, target), Err(DecodeError::BadText));
+        }
+    }
+
+    #[test]
+    fn links_that_may_leave_are_detected() {
+        for (target, depth) in [("x", 0), ("./x//y/", 0), ("../x", 1), (".././../x/y", 2), ("..", 1)] {
+            assert!(stays_in_tree(target.as_bytes(), depth), "{target} at {depth}");
+        }
+        for (target, depth) in [("", 0), ("/x", 3), ("..", 0), ("../../x", 1), ("x/../y", 2), ("a\0", 1)] {
+            assert!(!stays_in_tree(target.as_bytes(), depth), "{target} at {depth}");
+        }
     }
 }

@@ -36,6 +36,9 @@ pub enum GetError {
         object: Name,
         /// The present version.
         newer: Name,
+        /// Octets of the version in progress that cannot be taken back, because a pipe or a device
+        /// has received them.
+        octets: u64,
     },
     /// The producer's or a cache's: the present version is older than the version that was fetched
     /// to the same target before.
@@ -91,7 +94,7 @@ pub enum GetError {
         name: Name,
     },
     /// The environment's: the target cannot be written.
-    #[error("cannot write {}: {error}", .path.display())]
+    #[error("cannot write {}: {}", .path.display(), reason(.error))]
     Target {
         /// The path.
         path: PathBuf,
@@ -156,6 +159,24 @@ pub enum GetError {
         /// The number of directories that would wait.
         directories: usize,
     },
+    /// The caller's: entries were to be deleted from a directory that is no copy of the producer's.
+    #[error("{} is no copy of {name}: nothing is deleted from it", .path.display())]
+    NotCopy {
+        /// The directory.
+        path: PathBuf,
+        /// The name of the tree.
+        name: Name,
+    },
+    /// The caller's or the producer's: more entries would be deleted than the caller allows.
+    #[error("{removals} of {entries} entries of {} would be deleted", .path.display())]
+    TooManyRemovals {
+        /// The directory.
+        path: PathBuf,
+        /// The entries that would be deleted, with those in deleted directories.
+        removals: u64,
+        /// The entries of the copy, as far as it was compared.
+        entries: u64,
+    },
     /// The producer's: the producer lists the file but cannot read it.
     #[error("its producer cannot read it")]
     Unreadable,
@@ -181,6 +202,7 @@ impl GetError {
     pub fn concerns_all(&self) -> bool {
         match self {
             GetError::NoSpace { .. } => true,
+            GetError::NotCopy { .. } | GetError::TooManyRemovals { .. } => true,
             GetError::Target { error, .. } => !concerns_one(error),
             GetError::UntrustedFile { .. } => false,
             other => {
@@ -200,27 +222,73 @@ impl GetError {
         matches!(self.fetch_error(), Some(FetchError::Object(ObjectError::Stopped)))
     }
 
+    /// Returns true if a repetition of the fetch may succeed without any change by its user or
+    /// producer.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            GetError::Fetch(FetchError::Object(error)) => {
+                !matches!(error, ObjectError::NotFound { .. } | ObjectError::Untrusted(_))
+            }
+            GetError::Fetch(_) | GetError::Interrupted { .. } | GetError::Changed { .. } => true,
+            GetError::NoSpace { .. } | GetError::Busy { .. } => true,
+            _ => false,
+        }
+    }
+
     /// Returns a remedy, if there is one.
     pub fn hint(&self) -> Option<Cow<'static, str>> {
         match self {
             GetError::Interrupted { part, kept_octets, .. } if *kept_octets > 0 => Some(
-                format!("{kept_octets} verified octets are in {}: resume the fetch", part.display()).into(),
+                format!(
+                    "{kept_octets} verified octets are in {}: the same fetch continues there",
+                    part.display()
+                )
+                .into(),
             ),
             GetError::Fetch(error) => error.hint().map(Cow::from),
             GetError::Interrupted { error, .. } => error.hint().map(Cow::from),
             GetError::NoSpace { kept_octets: 0, .. } => Some("nothing is left behind".into()),
             GetError::NoSpace { kept_octets, .. } => {
-                Some(format!("{kept_octets} verified octets are kept: make room and resume the fetch").into())
+                Some(format!("{kept_octets} verified octets are kept: make room and fetch it again").into())
             }
             GetError::Older { .. } => Some("to go back all the same, allow older versions".into()),
             GetError::TooOld { .. } => Some("ask its producer, or allow a greater age".into()),
             GetError::Future { .. } => Some("compare this machine's clock with the producer's".into()),
-            GetError::Changed { .. } => Some("fetch it again".into()),
+            GetError::Changed { octets: 0, .. } => Some("fetch it when it changes less often".into()),
+            GetError::Changed { .. } => Some("fetch it to a file, or again".into()),
+            GetError::NotCopy { .. } => {
+                Some("fetch without deleting first, or choose another directory".into())
+            }
+            GetError::TooManyRemovals { .. } => {
+                Some("nothing was deleted: if the producer has removed them, allow as many".into())
+            }
+            GetError::Target { error, .. } => of_system(error).map(Cow::from),
             GetError::IsDirectory { .. } => Some("fetch all that is in it".into()),
             GetError::UntrustedFile { .. } => Some("remove it, or name another target".into()),
             GetError::Busy { .. } => Some("wait for it, or name another target".into()),
+            GetError::Unreadable => Some("its producer has to make it readable".into()),
             _ => None,
         }
+    }
+}
+
+/// The system's reason without its number.
+pub(crate) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error ") {
+        Some((reason, _)) => reason.to_owned(),
+        None => text,
+    }
+}
+
+/// A remedy for the system's refusal to write a file.
+fn of_system(error: &io::Error) -> Option<&'static str> {
+    match error.kind() {
+        io::ErrorKind::NotFound => Some("make the folder first, or name another one"),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            Some("name a folder that you may write to")
+        }
+        _ => None,
     }
 }
 

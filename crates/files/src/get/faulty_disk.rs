@@ -19,7 +19,10 @@ const RESUME: GetOptions = GetOptions {
     allow_older: true,
     age_max: None,
     delete: false,
+    delete_max: None,
     dry_run: false,
+    compare_content: false,
+    links: false,
 };
 
 fn object(version: u64) -> Object {

@@ -2,22 +2,27 @@
 //! resumed.
 //!
 //! ```text
-//! namely-journal 2
+//! namely-journal 3
 //! object /p/file/v=1700000000000000000
 //! segments 480
 //! octets 3840000
 //! boot 3d1e6f7c-…
 //! synced no
 //! file 2049 131842
+//! span 1048576 2cf2…
+//! …
 //! hmac-sha256 5e88…
 //! ```
 //!
 //! The first `octets` octets of the partial file are the verified content of the first `segments`
-//! segments. A killed process loses none of its writes, because they are in the system's cache; a
-//! machine that stops loses the cache. So a journal of another boot counts only if the file had
-//! been synchronized before. A journal counts only for the file that it was written beside (device
-//! and inode), and only with a code made with a secret of this user. The reason is that other users
-//! may write to the folder, and producers may choose names of files in it.
+//! segments. The spans are digests of consecutive octets from the beginning on (`spans`), by which
+//! a later fetch checks them. They may reach beyond `octets`.
+//!
+//! A killed process loses none of its writes, because they are in the system's cache; a machine
+//! that stops loses the cache. So a journal of another boot counts only if the file had been
+//! synchronized before. A journal counts only for the file that it was written beside (device and
+//! inode), and only with a code made with a secret of this user. The reason is that other users may
+//! write to the folder, and producers may choose names of files in it.
 
 use std::fmt::{self, Write as _};
 use std::fs::Metadata;
@@ -26,13 +31,15 @@ use std::os::unix::fs::MetadataExt;
 use namely_security::HmacKey;
 use namely_wire::Name;
 
-const HEADER: &str = "namely-journal 2";
+use super::spans::{SPANS_MAX, Span, Spans};
+
+const HEADER: &str = "namely-journal 3";
 
 /// Input to a journal's code in addition to its text, so that the code is valid for journals only.
 const CONTEXT: &[u8] = b"namely partial file\0";
 
 /// Maximum octets of a journal; a longer file is no journal.
-pub(super) const JOURNAL_OCTETS_MAX: u64 = 64 << 10;
+pub(super) const JOURNAL_OCTETS_MAX: u64 = (64 << 10) + SPANS_MAX as u64 * 100;
 
 /// The state of a partial file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +55,8 @@ pub(super) struct Journal {
     /// Whether the octets were synchronized.
     pub(super) synced: bool,
     pub(super) file: FileId,
+    /// Digests of the octets, or of more.
+    pub(super) spans: Spans,
 }
 
 /// Identifies the partial file.
@@ -71,8 +80,11 @@ impl Journal {
             "{HEADER}\nobject {}\nsegments {}\noctets {}\nboot {}\nsynced {synced}\nfile {} {}\n",
             self.object, self.segments, self.octets, self.boot, self.file.device, self.file.inode
         );
+        for Span { octets, digest } in self.spans.list() {
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "span {octets} {}", hex(digest));
+        }
         let code = hex(&secret.code(&text));
-        // Writing to a string does not fail.
         let _ = writeln!(text, "hmac-sha256 {code}");
         text
     }
@@ -89,17 +101,22 @@ impl Journal {
             return None;
         }
         let mut field = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
-        Some(Journal {
-            object: field("object")?.parse().ok()?,
-            segments: field("segments")?.parse().ok()?,
-            octets: field("octets")?.parse().ok()?,
-            boot: field("boot")?.to_owned(),
-            synced: field("synced")? == "yes",
-            file: {
-                let (device, inode) = field("file")?.split_once(' ')?;
-                FileId { device: device.parse().ok()?, inode: inode.parse().ok()? }
-            },
-        })
+        let object = field("object")?.parse().ok()?;
+        let segments = field("segments")?.parse().ok()?;
+        let octets = field("octets")?.parse().ok()?;
+        let boot = field("boot")?.to_owned();
+        let synced = field("synced")? == "yes";
+        let (device, inode) = field("file")?.split_once(' ')?;
+        let file = FileId { device: device.parse().ok()?, inode: inode.parse().ok()? };
+        let spans = lines.map(span_of).collect::<Option<Vec<Span>>>()?;
+        let spans = Spans::from_list(spans).filter(|spans| spans.octets() >= octets)?;
+        Some(Journal { object, segments, octets, boot, synced, file, spans })
+    }
+
+    /// Returns true if a fetch of another version of `object` wrote the partial file `file`.
+    pub(super) fn is_of_other_version(&self, object: &Name, file: FileId) -> bool {
+        let (ours, theirs) = (self.object.as_name(), object.as_name());
+        self.file == file && ours != theirs && ours.without_last(1) == theirs.without_last(1)
     }
 
     /// Returns true if a fetch of `object` can resume the partial file `file` of `file_octets`, on
@@ -108,6 +125,18 @@ impl Journal {
         let is_there = self.synced || (!boot.is_empty() && self.boot == boot);
         self.object == *object && self.file == file && self.octets <= file_octets && is_there
     }
+}
+
+fn span_of(line: &str) -> Option<Span> {
+    let (octets, text) = line.strip_prefix("span ")?.split_once(' ')?;
+    let mut digest = [0; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (i, octet) in digest.iter_mut().enumerate() {
+        *octet = u8::from_str_radix(text.get(2 * i..2 * i + 2)?, 16).ok()?;
+    }
+    Some(Span { octets: octets.parse().ok()?, digest })
 }
 
 /// A secret of this user that authenticates the journals it wrote.
@@ -156,12 +185,18 @@ mod tests {
             boot: "b".into(),
             synced: false,
             file: FileId { device: 2049, inode: 131_842 },
+            spans: spans(3_840_000),
         }
+    }
+
+    /// A span, as of a fetch that has received more octets than the journal counts.
+    fn spans(octets: u64) -> Spans {
+        Spans::from_list(vec![Span { octets, digest: [0xa5; 32] }]).unwrap()
     }
 
     const SECRET: ResumeSecret = ResumeSecret([7; 32]);
 
-    /// The journal as release 0.1.0 writes it. A fetch that this release began is resumed.
+    /// The journal as release 0.1.0 writes it. It cannot show that the octets are undamaged.
     const OF_0_1_0: &str = "namely-journal 2
 object /p/file%20with%20space/v=7
 segments 480
@@ -173,8 +208,30 @@ hmac-sha256 94c13985a3225f215a59244471697399c95e3335620a62487120271494d169be
 ";
 
     #[test]
-    fn a_journal_of_each_release_is_read() {
-        assert_eq!(Journal::decode(OF_0_1_0, &SECRET), Some(journal()));
+    fn a_journal_without_digests_starts_again() {
+        assert_eq!(Journal::decode(OF_0_1_0, &SECRET), None);
+        let too_short = Journal { spans: spans(3_839_999), ..journal() };
+        assert_eq!(Journal::decode(&too_short.encode(&SECRET), &SECRET), None);
+        let longer = Journal { spans: spans(3_840_001), ..journal() };
+        assert_eq!(Journal::decode(&longer.encode(&SECRET), &SECRET), Some(longer));
+    }
+
+    #[test]
+    fn the_longest_journal_is_read() {
+        let span = Span { octets: 1 << 40, digest: [0xff; 32] };
+        let spans = Spans::from_list(vec![span; SPANS_MAX + 64]).unwrap();
+        let name: Name = format!("/{}", "x".repeat(8000)).parse().unwrap();
+        let longest = Journal { object: name.join_version(u64::MAX), spans, ..journal() };
+        assert!((longest.encode(&SECRET).len() as u64) < JOURNAL_OCTETS_MAX);
+    }
+
+    #[test]
+    fn a_journal_of_another_version_is_recognized() {
+        let file = journal().file;
+        let of = |uri: &str, file| journal().is_of_other_version(&uri.parse().unwrap(), file);
+        assert!(of("/p/file with space/v=8", file));
+        assert!(!of("/p/file with space/v=7", file) && !of("/p/other/v=8", file));
+        assert!(!of("/p/file with space/v=8", FileId { inode: 1, ..file }));
     }
 
     #[test]

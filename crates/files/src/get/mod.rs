@@ -8,11 +8,14 @@ mod journal;
 mod options;
 mod own;
 mod part;
+mod reuse;
+mod spans;
 mod target;
 mod tree;
 mod version;
 
 use std::io::{self, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -21,16 +24,35 @@ use namely_security::{TrustReason, Verified};
 use namely_socket::{Consumer, FetchError, Flow, Sink};
 use namely_transport::object::{Object, ObjectError, Part, Progress, SignatureMode};
 use namely_wire::Name;
+use namely_wire::tree_index::EntryStamp;
 
 pub use self::error::GetError;
+pub(crate) use self::error::reason;
 pub use self::journal::ResumeSecret;
 pub use self::options::GetOptions;
 pub use self::part::PART_SUFFIX;
 use self::part::PartFile;
+use self::reuse::{EqualPart, equal_part};
 use self::target::Target;
-pub use self::tree::{DEPTH_MAX, FAILED_MAX, FetchedTree, TreeEvent, TreeProgress, get_tree};
-use self::version::note_version;
+pub use self::tree::{
+    DEPTH_MAX, FAILED_MAX, FetchedTree, Filter, FilterError, PATTERNS_MAX, SMALL_COPY_ENTRIES, TreeEvent,
+    TreeProgress, get_tree, get_tree_filtered,
+};
 pub use self::version::{CLOCK_SKEW_MAX, check_age};
+use self::version::{note_stamp, note_version};
+
+/// New versions that a fetch follows while its file changes.
+///
+/// Octets that the versions have in common are not fetched again.
+///
+/// # Limit
+/// The fetch ends with the error that the file has changed.
+/// - Tests: `a_fetch_follows_a_changing_file`
+pub const RESTARTS_MAX: usize = 10;
+
+/// Pauses before metadata is requested again, because a cache has an older copy. Each takes twice
+/// as long as the one before, the first a tenth of a second.
+const METADATA_PAUSES: u32 = 4;
 
 /// A file that was fetched.
 #[derive(Clone, Debug)]
@@ -43,6 +65,9 @@ pub struct FetchedFile {
     pub progress: Progress,
     /// Octets reused from an earlier fetch.
     pub resumed_octets: u64,
+    /// Ranges of the partial file that had changed since an earlier fetch verified them. They were
+    /// fetched again.
+    pub damaged: Vec<Range<u64>>,
     /// The reason for trusting its metadata; none for an object without metadata.
     pub reason: Option<TrustReason>,
 }
@@ -59,10 +84,11 @@ pub fn find_file(consumer: &Consumer, name: &Name) -> Result<Object, GetError> {
     Ok(object)
 }
 
-/// Fetches the file `name` to the path `target`, which is replaced if it exists.
+/// Fetches the file `name` to the path `target`, which is replaced if it exists. If the file
+/// changes meanwhile, its new version is fetched.
 ///
 /// # Errors
-/// As [`find_file`] and [`get_object`].
+/// As [`find_file`] and [`get_newest`].
 pub fn get(
     consumer: &Consumer,
     name: &Name,
@@ -71,7 +97,78 @@ pub fn get(
     watch: &mut dyn FnMut(&Progress) -> Flow,
 ) -> Result<FetchedFile, GetError> {
     let object = find_file(consumer, name)?;
-    get_object(consumer, &object, target, options, watch)
+    get_newest(consumer, object, target, options, &mut |_| (), watch)
+}
+
+/// Fetches a found object to the path `target`, or a newer version of it if the file changes
+/// meanwhile. `changed` receives the error of each fetch that was not completed for this reason.
+///
+/// # Errors
+/// As [`get_object`]; [`GetError::Changed`] after [`RESTARTS_MAX`] changes.
+pub fn get_newest(
+    consumer: &Consumer,
+    object: Object,
+    target: &Path,
+    options: GetOptions,
+    changed: &mut dyn FnMut(&GetError),
+    watch: &mut dyn FnMut(&Progress) -> Flow,
+) -> Result<FetchedFile, GetError> {
+    let mut options = options;
+    following(consumer, object, changed, &mut |object| {
+        let got = get_object(consumer, object, target, options, watch);
+        // The next version may have octets of this one.
+        options.resume = true;
+        got
+    })
+}
+
+/// Writes a found object to `writer`, or a newer version of it if the file changes before the first
+/// octet is written.
+///
+/// # Errors
+/// As [`get_to_writer`]; [`GetError::Changed`] after [`RESTARTS_MAX`] changes, or if octets of the
+/// earlier version are written.
+pub fn get_newest_to_writer(
+    consumer: &Consumer,
+    object: Object,
+    writer: &mut dyn Write,
+    changed: &mut dyn FnMut(&GetError),
+    watch: &mut dyn FnMut(&Progress) -> Flow,
+) -> Result<Progress, GetError> {
+    let mut counting = CountingWriter { writer, octets: 0 };
+    let mut fetch = |object: &Object| {
+        let fetched = get_to_writer(consumer, object, &mut counting, watch);
+        match fetched {
+            Err(GetError::Fetch(error)) => Err(match newer_version(consumer, &error, object) {
+                Some(newer) => {
+                    GetError::Changed { object: object.name.clone(), newer, octets: counting.octets }
+                }
+                None => GetError::Fetch(error),
+            }),
+            other => other,
+        }
+    };
+    following(consumer, object, changed, &mut fetch)
+}
+
+/// Runs `fetch` until it fails otherwise than by a change, with the newest version each time.
+fn following<T>(
+    consumer: &Consumer,
+    object: Object,
+    changed: &mut dyn FnMut(&GetError),
+    fetch: &mut dyn FnMut(&Object) -> Result<T, GetError>,
+) -> Result<T, GetError> {
+    let mut object = object;
+    for _ in 0..RESTARTS_MAX {
+        match fetch(&object) {
+            Err(error @ GetError::Changed { octets: 0, .. }) => {
+                changed(&error);
+                object = find_file(consumer, &object.name.as_name().without_last(1).to_name())?;
+            }
+            other => return other,
+        }
+    }
+    fetch(&object)
 }
 
 /// Fetches a found object to the path `target`, which is replaced if it exists. A target that is
@@ -91,16 +188,18 @@ pub fn get_object(
     let target = Target::named(target)?;
     if let Some(mut special) = target.special()? {
         let progress = get_to_writer(consumer, object, &mut special, watch)?;
-        return Ok(got(object, &target, progress, 0));
+        return Ok(got(object, &target, progress));
     }
-    get_file(consumer, object, &target, options, watch)
+    get_file(consumer, object, &target, None, options, watch)
 }
 
-/// Fetches a found object to a target that becomes a regular file in any case.
+/// Fetches a found object to a target that becomes a regular file in any case. The file gets the
+/// `stamp` of the producer's file, if it is known.
 fn get_file(
     consumer: &Consumer,
     object: &Object,
     target: &Target,
+    stamp: Option<EntryStamp>,
     options: GetOptions,
     watch: &mut dyn FnMut(&Progress) -> Flow,
 ) -> Result<FetchedFile, GetError> {
@@ -110,44 +209,104 @@ fn get_file(
     }
     let group = if object.signature_mode == SignatureMode::Manifests { object.manifest_entries } else { 1 };
     let mut part = PartFile::open(target, object, group, &options)?;
-    let (segment, resumed_octets) = part.resumed();
     if let Err(full) = check_space(&part, object) {
         part.abandon();
         return Err(full);
     }
-    let is_whole = resumed_octets > 0 && object.segments == Some(segment);
-    let fetched = match is_whole {
-        true => Ok(Progress::default()),
-        false => consumer.fetch_into(object, Part::from(segment), &mut part, watch),
-    };
-    let path = part.path().to_owned();
-    let progress = match fetched {
-        Ok(progress) => progress,
-        Err(error) => {
-            let Some(newer) = newer_version(consumer, &error, object) else {
-                return Err(interrupted(error, path, object, part.abandon()));
-            };
-            part.discard();
-            return Err(GetError::Changed { object: object.name.clone(), newer });
-        }
+    let Filled { progress, resumed_octets, damaged } = match fill(consumer, object, &mut part, watch) {
+        Ok(filled) => filled,
+        Err(error) => return Err(ended(consumer, error, object, part)),
     };
     let octets = part.octets();
     if let Some(expected_octets) = object.octets().filter(|expected| *expected != octets) {
         part.discard();
         return Err(GetError::Size { object: object.name.clone(), expected_octets, octets });
     }
+    // The attributes are set while this user may write the file.
+    note_version(part.file(), object);
+    if let Some(stamp) = stamp {
+        note_stamp(part.file(), stamp);
+    }
     let mode = object.metadata.as_ref().and_then(|metadata| metadata.mode).map(|mode| mode as u32);
     let mode = mode.filter(|_| options.keep_mode);
-    let file = match part.finish(options.sync, own::permissions(mode, options.keep_mode)) {
-        Ok(file) => file,
+    match part.finish(options.sync, own::permissions(mode, options.keep_mode)) {
+        Ok(file) => set_time(file, object),
         Err(error) => {
             let kept_octets = part.abandon();
-            return Err(failure(error, path, object, kept_octets));
+            return Err(failure(error, target.path(), object, kept_octets));
         }
+    }
+    Ok(FetchedFile { resumed_octets, damaged, ..got(object, target, progress) })
+}
+
+/// A partial file that has all octets.
+struct Filled {
+    progress: Progress,
+    resumed_octets: u64,
+    damaged: Vec<Range<u64>>,
+}
+
+/// Fetches the octets that the partial file lacks: those that were damaged, and those behind the
+/// octets that it shares with the object.
+fn fill(
+    consumer: &Consumer,
+    object: &Object,
+    part: &mut PartFile,
+    watch: &mut dyn FnMut(&Progress) -> Flow,
+) -> Result<Filled, FetchError> {
+    let fault = |error| FetchError::from(ObjectError::Sink(error));
+    let damaged = part.damaged().to_vec();
+    let lost: u64 = damaged.iter().map(|range| range.end - range.start).sum();
+    if !damaged.is_empty() {
+        tracing::warn!(file = %part.path().display(), ?damaged, "octets of an earlier fetch were changed");
+        repair(consumer, object, part, watch)?;
+    }
+    if part.others() > 0 {
+        let mut read = |octets: &mut [u8], offset| part.read_at(octets, offset);
+        let EqualPart { segments, octets } = equal_part(consumer, object, part.others(), &mut read, watch);
+        part.keep(segments, octets).map_err(fault)?;
+    }
+    let (segment, kept_octets) = part.resumed();
+    let is_whole = kept_octets > 0 && object.segments == Some(segment);
+    let progress = match is_whole {
+        true => Progress::default(),
+        false => consumer.fetch_into(object, Part::from(segment), part, watch)?,
     };
-    set_time(file, object);
-    note_version(file, object);
-    Ok(got(object, target, progress, resumed_octets))
+    Ok(Filled { progress, resumed_octets: kept_octets.saturating_sub(lost), damaged })
+}
+
+/// Fetches the damaged octets of the partial file again.
+fn repair(
+    consumer: &Consumer,
+    object: &Object,
+    part: &mut PartFile,
+    watch: &mut dyn FnMut(&Progress) -> Flow,
+) -> Result<(), FetchError> {
+    let fault = |error| FetchError::from(ObjectError::Sink(error));
+    let (segments, octets) = part.resumed();
+    let segment_octets = object.metadata.as_ref().and_then(|metadata| metadata.segment_size_octets);
+    let is_regular = |size: &u64| *size > 0 && segments.checked_mul(*size) == Some(octets);
+    let Some(segment_octets) = segment_octets.filter(is_regular) else {
+        // The damaged octets belong to segments whose numbers are not known.
+        return part.start_again().map_err(fault);
+    };
+    for range in part.damaged().to_vec() {
+        let lost = Part { first: range.start / segment_octets, end: range.end.div_ceil(segment_octets) };
+        consumer.fetch_into(object, lost, &mut part.repair(segment_octets), watch)?;
+    }
+    part.repaired().map_err(fault)
+}
+
+/// The error of a fetch that ended early. Its octets are retained, also for another version.
+fn ended(consumer: &Consumer, error: FetchError, object: &Object, part: PartFile) -> GetError {
+    let newer = newer_version(consumer, &error, object);
+    let (path, target) = (part.path().to_owned(), part.target_path());
+    let kept_octets = part.abandon();
+    match (newer, error) {
+        (Some(newer), _) => GetError::Changed { object: object.name.clone(), newer, octets: 0 },
+        (None, FetchError::Object(ObjectError::Sink(error))) => failure(error, target, object, kept_octets),
+        (None, error) => GetError::Interrupted { error: Box::new(error), part: path, kept_octets },
+    }
 }
 
 /// Writes an object to `writer`, verified, in order.
@@ -174,18 +333,38 @@ impl Sink for WriterSink<'_> {
     }
 }
 
-fn got(object: &Object, target: &Target, progress: Progress, resumed_octets: u64) -> FetchedFile {
+/// Counts the octets that reach `writer`.
+struct CountingWriter<'a> {
+    writer: &'a mut dyn Write,
+    octets: u64,
+}
+
+impl Write for CountingWriter<'_> {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        let written = self.writer.write(octets)?;
+        self.octets += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+fn got(object: &Object, target: &Target, progress: Progress) -> FetchedFile {
     FetchedFile {
         object: object.name.clone(),
         path: target.path(),
         progress,
-        resumed_octets,
+        resumed_octets: 0,
+        damaged: Vec::new(),
         reason: object.reason.clone(),
     }
 }
 
 /// Returns an error before the fetch if the object is known not to fit.
 fn check_space(part: &PartFile, object: &Object) -> Result<(), GetError> {
+    let kept_octets = part.resumed().1;
     let Some(needed) = object.octets() else { return Ok(()) };
     let Ok(disk) = rustix::fs::fstatvfs(part.folder()) else { return Ok(()) };
     if disk.f_blocks == 0 {
@@ -193,13 +372,8 @@ fn check_space(part: &PartFile, object: &Object) -> Result<(), GetError> {
         return Ok(());
     }
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    if needed.saturating_sub(part.resumed().1) > free {
-        let kept_octets = part.resumed().1;
-        return Err(GetError::NoSpace {
-            path: part.path().to_owned(),
-            needed_octets: Some(needed),
-            kept_octets,
-        });
+    if needed.saturating_sub(kept_octets.max(part.others())) > free {
+        return Err(GetError::NoSpace { path: part.target_path(), needed_octets: Some(needed), kept_octets });
     }
     Ok(())
 }
@@ -211,20 +385,21 @@ fn newer_version(consumer: &Consumer, error: &FetchError, object: &Object) -> Op
     if !may_be_gone || object.metadata.is_none() {
         return None;
     }
-    let found = consumer.find(&object.name.as_name().without_last(1).to_name()).ok()?;
+    let name = object.name.as_name().without_last(1).to_name();
+    let mut found = consumer.find(&name).ok()?;
+    for pauses in 0..METADATA_PAUSES {
+        // Metadata that was made later than that of the fetch states the newest version.
+        if found.name != object.name || found.as_of_ns > object.as_of_ns {
+            break;
+        }
+        // A cache may return its copy as long as that is fresh.
+        std::thread::sleep(Duration::from_millis(100 << pauses));
+        found = consumer.find(&name).ok()?;
+    }
     (found.name != object.name).then_some(found.name)
 }
 
-fn interrupted(error: FetchError, part: PathBuf, object: &Object, kept_octets: u64) -> GetError {
-    match error {
-        FetchError::Object(ObjectError::Sink(error)) if error.kind() == io::ErrorKind::StorageFull => {
-            GetError::NoSpace { path: part, needed_octets: object.octets(), kept_octets }
-        }
-        FetchError::Object(ObjectError::Sink(error)) => GetError::Target { path: part, error },
-        error => GetError::Interrupted { error: Box::new(error), part, kept_octets },
-    }
-}
-
+/// The error of an operation on the partial file.
 fn failure(error: io::Error, path: PathBuf, object: &Object, kept_octets: u64) -> GetError {
     match error.kind() {
         io::ErrorKind::StorageFull => GetError::NoSpace { path, needed_octets: object.octets(), kept_octets },

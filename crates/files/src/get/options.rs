@@ -23,6 +23,14 @@ pub struct GetOptions {
     /// Trees: whether files that the producer does not have are deleted from the fetched
     /// directories.
     pub delete: bool,
+    /// Trees: the number of entries that may be deleted. None: at most half of a copy of more than
+    /// [`SMALL_COPY_ENTRIES`](super::SMALL_COPY_ENTRIES) entries.
+    pub delete_max: Option<u64>,
     /// Trees: whether the fetch only reports its steps, and fetches, writes and removes nothing.
     pub dry_run: bool,
+    /// Trees: whether contents are compared instead of sizes and times.
+    pub compare_content: bool,
+    /// Trees: whether symbolic links that stay in the tree are made as links, rather than as copies
+    /// of the files and directories that they lead to.
+    pub links: bool,
 }

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::Permissions;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +19,7 @@ use super::error::GetError;
 use super::journal::{FileId, JOURNAL_OCTETS_MAX, Journal, ResumeSecret};
 use super::options::GetOptions;
 use super::own;
+use super::spans::{LEAF_OCTETS, Spans};
 use super::target::{self, Target};
 
 /// Appended to the target's name while it is fetched.
@@ -25,10 +27,6 @@ pub const PART_SUFFIX: &str = ".namely-part";
 
 /// Appended to the partial file's name for its journal.
 const JOURNAL_SUFFIX: &str = ".journal";
-
-/// Octets gathered before they are written, few enough to be still in the processor's cache. The
-/// journal is written after them. Tests write fewer octets at once, more often.
-const WRITE_OCTETS: usize = if cfg!(test) { 4 << 10 } else { 256 << 10 };
 
 #[derive(Debug)]
 pub(super) struct PartFile {
@@ -43,8 +41,14 @@ pub(super) struct PartFile {
     /// Without a secret no journal is written or trusted.
     secret: Option<ResumeSecret>,
     buffer: Vec<u8>,
-    /// Octets in the file.
+    /// Octets in the file that this fetch has written or kept. The buffer follows them.
     written: u64,
+    /// Digests of these octets.
+    spans: Spans,
+    /// Ranges of the kept octets that have changed since they were verified.
+    damaged: Vec<Range<u64>>,
+    /// Octets in the file that a fetch of another version has verified.
+    others: u64,
     /// The latest point at which a later fetch may resume: segments and octets before it.
     checkpoint: (u64, u64),
     /// The checkpoint in the journal.
@@ -55,8 +59,8 @@ pub(super) struct PartFile {
 
 impl PartFile {
     /// Opens the partial file of `target`. With [`GetOptions::resume`], and if it holds the
-    /// beginning of `object`, that beginning is retained. `group` is the number of segments per
-    /// manifest.
+    /// beginning of `object`, that beginning is checked and retained. `group` is the number of
+    /// segments per manifest.
     pub(super) fn open(
         target: &Target,
         object: &Object,
@@ -66,42 +70,145 @@ impl PartFile {
         let name = suffixed(&target.name, PART_SUFFIX);
         let journal_name = suffixed(&name, JOURNAL_SUFFIX);
         let path = target.folder.path().join(&name);
-        let fault = |error| GetError::Target { path: path.clone(), error };
-        let (file, is_new) = lock(&target.folder, &name)?;
+        // The user knows the target, not the partial file.
+        let fault = |error| GetError::Target { path: target.path(), error };
+        let (file, is_new) = lock(target, &name)?;
         let found = file.metadata().map_err(fault)?;
-        let boot = disk::boot_id();
         let journal = match (is_new, options.resume, &options.secret) {
             (false, true, Some(secret)) => read_journal(&target.folder, &journal_name, secret)?,
             _ => None,
         };
-        let id = FileId::of(&found);
-        let usable = journal.filter(|journal| journal.is_usable(&object.name, id, found.len(), &boot));
-        let checkpoint = usable.map_or((0, 0), |journal| (journal.segments, journal.octets));
-        if checkpoint.0 == 0 && !is_new {
-            forget(&target.folder, &journal_name)?;
-        }
-        if !is_new {
-            file.set_len(checkpoint.1).map_err(fault)?;
-        }
-        Ok(PartFile {
+        let mut part = PartFile {
             file,
             target: target.clone(),
             name,
             journal: journal_name,
             path,
             object: object.name.clone(),
-            boot,
+            boot: disk::boot_id(),
             secret: options.secret,
-            buffer: Vec::with_capacity(WRITE_OCTETS + 16_384),
-            written: checkpoint.1,
-            checkpoint,
-            noted: checkpoint,
+            buffer: Vec::with_capacity(LEAF_OCTETS + 16_384),
+            written: 0,
+            spans: Spans::new(),
+            damaged: Vec::new(),
+            others: 0,
+            checkpoint: (0, 0),
+            noted: (0, 0),
             group,
-        })
+        };
+        let id = FileId::of(&found);
+        match journal {
+            Some(journal) if journal.is_usable(&object.name, id, found.len(), &part.boot) => {
+                part.resume(journal).map_err(fault)?;
+            }
+            Some(journal) if journal.is_of_other_version(&object.name, id) => {
+                part.others = journal.octets.min(found.len());
+            }
+            _ => {}
+        }
+        if part.checkpoint.0 == 0 && !is_new {
+            forget(&part.target.folder, &part.journal)?;
+            if part.others == 0 {
+                part.file.set_len(0).map_err(fault)?;
+            }
+        }
+        Ok(part)
+    }
+
+    /// Retains the octets that the journal counts, and notes which of them have changed since. The
+    /// octets behind them stay, too: the journal may have digests of them.
+    fn resume(&mut self, journal: Journal) -> io::Result<()> {
+        let Journal { segments, octets, mut spans, .. } = journal;
+        let damaged = spans.damaged(&self.file)?;
+        self.damaged = damaged.into_iter().map(|range| range.start..range.end.min(octets)).collect();
+        self.damaged.retain(|range| !range.is_empty());
+        spans.truncate(octets);
+        self.spans = spans;
+        (self.checkpoint, self.noted) = ((segments, octets), (segments, octets));
+        self.read_back(octets)
+    }
+
+    /// Continues behind the first `octets` of the file: digests those of them without a digest, and
+    /// takes the rest that fills no leaf back to the buffer.
+    fn read_back(&mut self, octets: u64) -> io::Result<()> {
+        self.written = self.spans.octets();
+        self.buffer.clear();
+        while self.written < octets {
+            // At most a leaf.
+            let leaf = (octets - self.written).min(LEAF_OCTETS as u64) as usize;
+            self.buffer.resize(leaf, 0);
+            self.file.read_exact_at(&mut self.buffer, self.written)?;
+            if leaf < LEAF_OCTETS {
+                break;
+            }
+            self.spans.push(&self.buffer);
+            self.written += leaf as u64;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    /// Ranges of the kept octets that have changed since they were verified. The caller fetches
+    /// them again ([`PartFile::repair`]) before all else.
+    pub(super) fn damaged(&self) -> &[Range<u64>] {
+        &self.damaged
+    }
+
+    /// Returns a sink that writes segments, of `segment_octets` each, in the place of damaged
+    /// octets.
+    pub(super) fn repair(&mut self, segment_octets: u64) -> Repair<'_> {
+        Repair { part: self, segment_octets }
+    }
+
+    /// Ends the repair: the digests are those of the repaired octets.
+    pub(super) fn repaired(&mut self) -> io::Result<()> {
+        if let Some(first) = self.damaged.first() {
+            self.spans.truncate(first.start);
+        }
+        self.damaged.clear();
+        self.read_back(self.checkpoint.1)
+    }
+
+    /// Discards all kept octets, for an object whose damaged octets cannot be requested alone.
+    pub(super) fn start_again(&mut self) -> io::Result<()> {
+        self.target.folder.remove_if_there(&self.journal)?;
+        self.keep(0, 0)
+    }
+
+    /// Octets at the beginning of the file that belong to another version. They may be equal to
+    /// those of this one ([`PartFile::keep`]).
+    pub(super) fn others(&self) -> u64 {
+        self.others
+    }
+
+    /// Fills `octets` with the file's content from `offset` on.
+    pub(super) fn read_at(&self, octets: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_exact_at(octets, offset)
+    }
+
+    /// Retains the first `octets` of the file, which are the content of the first `segments`
+    /// segments, and discards all else.
+    pub(super) fn keep(&mut self, segments: u64, octets: u64) -> io::Result<()> {
+        self.others = 0;
+        self.damaged.clear();
+        self.file.set_len(octets)?;
+        self.spans = Spans::new();
+        (self.checkpoint, self.noted) = ((segments, octets), (0, 0));
+        self.read_back(octets)
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The path of the complete file.
+    pub(super) fn target_path(&self) -> PathBuf {
+        self.target.path()
+    }
+
+    /// The file, to set its attributes.
+    pub(super) fn file(&self) -> &std::fs::File {
+        &self.file
     }
 
     pub(super) fn folder(&self) -> &Folder {
@@ -118,12 +225,27 @@ impl PartFile {
         self.written + self.buffer.len() as u64
     }
 
-    fn flush(&mut self) -> io::Result<()> {
+    /// Writes the leaves that the buffer holds. `rest` writes a leaf that is not full, too: no
+    /// further octets follow it.
+    fn flush(&mut self, rest: bool) -> io::Result<()> {
+        if self.others > 0 {
+            // The octets of the other version are of no use.
+            self.file.set_len(0)?;
+            self.others = 0;
+        }
+        let octets = match rest {
+            true => self.buffer.len(),
+            false => self.buffer.len() / LEAF_OCTETS * LEAF_OCTETS,
+        };
+        let full = self.buffer.get(..octets).unwrap_or_default();
         // Written at a fixed position, because an earlier failed attempt may have written some of
         // the buffer.
-        self.file.write_all_at(&self.buffer, self.written)?;
-        self.written += self.buffer.len() as u64;
-        self.buffer.clear();
+        self.file.write_all_at(full, self.written)?;
+        if self.secret.is_some() {
+            full.chunks(LEAF_OCTETS).for_each(|leaf| self.spans.push(leaf));
+        }
+        self.written += octets as u64;
+        self.buffer.drain(..octets);
         if self.checkpoint != self.noted && self.checkpoint.1 <= self.written {
             self.note(false)?;
         }
@@ -143,6 +265,7 @@ impl PartFile {
             boot: self.boot.clone(),
             synced,
             file: FileId::of(&this),
+            spans: self.spans.clone(),
         };
         let text = journal.encode(secret);
         let folder = &self.target.folder;
@@ -165,7 +288,11 @@ impl PartFile {
     /// Gives a complete file its final name and `permissions`. After an error the caller must treat
     /// the fetch as interrupted.
     pub(super) fn finish(&mut self, sync: bool, permissions: u32) -> io::Result<&std::fs::File> {
-        self.flush()?;
+        self.flush(true)?;
+        // Another program may have added octets.
+        if self.file.metadata()?.len() != self.written {
+            self.file.set_len(self.written)?;
+        }
         self.file.set_permissions(Permissions::from_mode(permissions))?;
         if sync {
             self.file.sync_data()?;
@@ -195,18 +322,40 @@ impl PartFile {
     /// Ends an interrupted fetch: keeps the octets that a later one can resume, and returns their
     /// number. Nothing else is left behind.
     pub(super) fn abandon(mut self) -> u64 {
+        if !self.damaged.is_empty() {
+            // The journal has the digests of the whole octets. The next fetch continues the repair.
+            let damaged: u64 = self.damaged.iter().map(|range| range.end - range.start).sum();
+            return self.checkpoint.1 - damaged;
+        }
         // Other users must not write octets that a later fetch trusts.
         let _ = self.file.set_permissions(Permissions::from_mode(own::MODE));
-        if self.flush().is_err() {
+        if self.flush(true).is_err() {
             // Some of the buffer may have been written; it is fetched again.
             let _ = self.file.set_len(self.written);
         }
-        let is_written = self.checkpoint.0 > 0 && self.checkpoint.1 <= self.written;
-        if is_written && self.file.sync_data().and_then(|()| self.note(true)).is_ok() {
+        let is_written = self.secret.is_some() && self.checkpoint.0 > 0 && self.checkpoint.1 <= self.written;
+        if is_written && self.settle().is_ok() {
             return self.checkpoint.1;
         }
         self.discard();
         0
+    }
+}
+
+/// Writes verified segments in the place of damaged octets.
+pub(super) struct Repair<'a> {
+    part: &'a mut PartFile,
+    segment_octets: u64,
+}
+
+impl Sink for Repair<'_> {
+    fn write(&mut self, segment: u64, data: &Verified<Vec<u8>>) -> io::Result<()> {
+        let offset = segment.saturating_mul(self.segment_octets);
+        // All kept segments are full.
+        if data.content().len() as u64 != self.segment_octets {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        self.part.file.write_all_at(data.content(), offset)
     }
 }
 
@@ -226,7 +375,24 @@ impl PartFile {
 
     fn take(&mut self, content: &[u8]) -> io::Result<()> {
         self.buffer.extend_from_slice(content);
-        if self.buffer.len() >= WRITE_OCTETS { self.flush() } else { Ok(()) }
+        if self.buffer.len() >= LEAF_OCTETS { self.flush(false) } else { Ok(()) }
+    }
+
+    /// Reduces the file to the octets that a later fetch resumes, and writes it and its journal to
+    /// the disk.
+    fn settle(&mut self) -> io::Result<()> {
+        let (_, octets) = self.checkpoint;
+        self.file.set_len(octets)?;
+        self.spans.truncate(octets);
+        self.read_back(octets)?;
+        // The last leaf of the file may be shorter.
+        if !self.buffer.is_empty() {
+            self.spans.push(&self.buffer);
+        }
+        self.written = octets;
+        self.buffer.clear();
+        self.file.sync_data()?;
+        self.note(true)
     }
 }
 
@@ -245,12 +411,15 @@ fn forget(folder: &Folder, journal: &OsStr) -> Result<(), GetError> {
 
 /// Opens or makes the partial file `name` and locks it against other processes. Returns whether it
 /// was made.
-fn lock(folder: &Folder, name: &OsStr) -> Result<(File, bool), GetError> {
+fn lock(target: &Target, name: &OsStr) -> Result<(File, bool), GetError> {
+    let folder = &target.folder;
     let path = || folder.path().join(name);
-    let fault = |error| GetError::Target { path: path(), error };
+    let fault = |error| GetError::Target { path: target.path(), error };
     for _ in 0..RACES_MAX {
-        let (file, is_new) =
-            own::open_or_create(folder, name).map_err(|error| target::refused(path(), error))?;
+        let (file, is_new) = own::open_or_create(folder, name).map_err(|error| match error {
+            OpenError::System(error) => fault(error),
+            foreign => target::refused(path(), foreign),
+        })?;
         match flock(&*file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(GetError::Busy { path: path() }),

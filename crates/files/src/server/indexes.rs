@@ -1,6 +1,6 @@
 //! A cache of the indexes of requested directories, with bounds.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,6 +29,14 @@ pub(crate) const INDEXES_MAX: usize = 64;
 /// - Tests: `the_least_recently_used_index_is_evicted`
 pub(crate) const INDEX_OCTETS_TOTAL_MAX: usize = 64 << 20;
 
+/// Entries that cannot be requested and that the log names.
+///
+/// # Limit
+/// Further entries are not named, and the log reports that once.
+/// - Counter: `left_out`
+/// - Tests: `each_left_out_entry_is_logged_once`
+pub(crate) const LEFT_OUT_LOGGED_MAX: usize = 1000;
+
 /// The time for which an index is reused without a check, as a multiple of the time that it took to
 /// build.
 const REST: u32 = 4;
@@ -39,6 +47,10 @@ pub(super) struct Indexes {
     /// The most recently used is last.
     kept: VecDeque<CachedIndex>,
     octets_max: usize,
+    /// The highest version so far.
+    last_version: u64,
+    /// The entries that cannot be requested and were logged.
+    logged: HashSet<PathBuf>,
 }
 
 impl Default for Indexes {
@@ -59,7 +71,12 @@ struct CachedIndex {
 impl Indexes {
     /// Creates an empty cache that takes at most `octets_max`.
     pub(super) fn within(octets_max: usize) -> Self {
-        Indexes { kept: VecDeque::new(), octets_max }
+        Indexes { kept: VecDeque::new(), octets_max, last_version: 0, logged: HashSet::new() }
+    }
+
+    /// Drops all indexes: the served directory is another one. Later versions are higher.
+    pub(super) fn clear(&mut self) {
+        self.kept.clear();
     }
 
     /// Returns version `version` of the index of the directory `path`.
@@ -93,15 +110,17 @@ impl Indexes {
         let Some(index) = TreeIndex::build(root, below, opened)? else { return Ok(None) };
         let checked_at = Instant::now();
         let rest = (checked_at - started) * REST;
-        let mut version = clock::unix_ns();
         if let Some(kept) = newest {
             (kept.checked_at, kept.rest) = (checked_at, rest);
             if kept.index.octets == index.octets {
                 return Ok(Some(kept.version));
             }
-            version = version.max(kept.version + 1);
         }
-        log_omitted(root, &index);
+        let version = clock::unix_ns().max(self.last_version.saturating_add(1));
+        self.last_version = version;
+        for line in new_omissions(&mut self.logged, root, &index) {
+            tracing::warn!("not served: {line}");
+        }
         self.kept.push_back(CachedIndex {
             path: path.to_name(),
             version,
@@ -134,16 +153,55 @@ impl Indexes {
     }
 }
 
-/// Logs the entries of the directory that cannot be fetched.
-fn log_omitted(root: &Root, index: &TreeIndex) {
-    let Some((first, reason)) = &index.first_left_out else { return };
-    let first = root.path().join(&index.path).join(first);
-    tracing::warn!(
-        "not served: {} ({reason}){}",
-        first.display(),
-        match index.left_out {
-            1 => String::new(),
-            more => format!(", and {} more", more - 1),
+/// Returns a line for each entry that cannot be fetched and was not logged before. If there are too
+/// many, the last line reports that.
+fn new_omissions(logged: &mut HashSet<PathBuf>, root: &Root, index: &TreeIndex) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (below, reason) in &index.left_out_names {
+        let path = root.path().join(&index.path).join(below);
+        if logged.len() >= LEFT_OUT_LOGGED_MAX || logged.contains(&path) {
+            continue;
         }
-    );
+        lines.push(format!("{} ({reason})", path.display()));
+        logged.insert(path);
+        if logged.len() == LEFT_OUT_LOGGED_MAX {
+            lines.push("further entries, which are not named".to_owned());
+        }
+    }
+    let unnamed = index.left_out - index.left_out_names.len() as u64;
+    if unnamed > 0 && !lines.is_empty() {
+        lines.push(format!("{unnamed} more entries below {}", root.path().join(&index.path).display()));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use namely_wire::tree_index::LeftOut;
+
+    #[test]
+    fn each_left_out_entry_is_logged_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = Root::open(directory.path(), false).unwrap();
+        let index = |names: std::ops::Range<usize>| TreeIndex {
+            octets: Vec::new(),
+            path: PathBuf::new(),
+            packed: Vec::new(),
+            left_out: names.len() as u64,
+            left_out_names: names.map(|name| (name.to_string().into(), LeftOut::Special)).collect(),
+        };
+        let mut logged = HashSet::new();
+        let first = new_omissions(&mut logged, &root, &index(0..3));
+        assert_eq!(first.len(), 3);
+        assert!(first[2].ends_with("/2 (a pipe, a socket or a device)"), "{first:?}");
+        assert_eq!(new_omissions(&mut logged, &root, &index(1..4)).len(), 1);
+        // At the limit, and one past it.
+        let most = new_omissions(&mut logged, &root, &index(4..LEFT_OUT_LOGGED_MAX));
+        assert_eq!(most.len(), LEFT_OUT_LOGGED_MAX - 4 + 1);
+        assert_eq!(most.last().unwrap(), "further entries, which are not named");
+        assert!(new_omissions(&mut logged, &root, &index(0..LEFT_OUT_LOGGED_MAX + 1)).is_empty());
+        let more = TreeIndex { left_out: 9, ..index(0..1) };
+        assert!(new_omissions(&mut HashSet::new(), &root, &more)[1].starts_with("8 more entries"));
+    }
 }

@@ -1,13 +1,15 @@
 //! A directory served by name: the ndn6-file-server protocol, with manifests (`docs/files.md`).
 //!
-//! Files are read on request, never whole. A file's version is its modification time. A changed
-//! file has a new version, and the old one is no longer served, so no object mixes two states of a
-//! file.
+//! Files are read on request. A file's version is its modification time, unless that would repeat a
+//! version of another content (module `versions`). A changed file has a new version, and the old
+//! one is no longer read, so no object mixes two states of a file.
 
 mod indexes;
 mod request;
 #[cfg(test)]
 mod tests;
+mod version_store;
+mod versions;
 
 use std::collections::HashMap;
 use std::io;
@@ -15,13 +17,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use namely_host::clock;
-use namely_security::{CryptoError, ManifestHash, Signer, sign_data};
+use namely_security::{CryptoError, ManifestHash, Signer, sha256, sign_data};
 use namely_transport::announce::Announcer;
 use namely_transport::connection::Outbox;
 use namely_transport::publish::SegmentWriter;
 use namely_transport::publish::{PACKET_OCTETS_DEFAULT, SEGMENT_OCTETS_DEFAULT, Signing};
 use namely_transport::serve::Producer;
-use namely_wire::rdr::{INDEX_FORMAT_1, LISTING_COMPONENT, Metadata, metadata_name};
+use namely_wire::rdr::{Denial, INDEX_FORMAT_1, LISTING_COMPONENT, Metadata, metadata_name};
 use namely_wire::{
     ByteRange, ContentType, DataBuilder, InterestView, LpHeaders, NackReason, Name, NameRef,
     PACKET_OCTETS_MAX,
@@ -29,8 +31,11 @@ use namely_wire::{
 
 use self::indexes::Indexes;
 pub(crate) use self::request::{Facet, Part, Request};
+use self::version_store::VersionStore;
+use self::versions::{VERSIONS_MAX, Version, Versions};
 use crate::certificates::{Answer, Certificates, IssuedCertificate};
-use crate::content::{Content, FileStamp, ReadError, time_ns};
+use crate::content::{Content, FileStamp, FileTime, ReadError};
+use crate::get::reason;
 use crate::pack::Pack;
 use crate::published::{Packaging, PublishedObject, Unavailable};
 use crate::root::{LISTING_OCTETS_MAX, Opened, PathError, Root};
@@ -51,6 +56,30 @@ pub const OBJECTS_MAX: usize = 64;
 /// - Tests: `the_least_recently_used_content_is_evicted`
 pub const KEPT_OCTETS_MAX: usize = 32 << 20;
 
+/// Octets of a changing file of which a version is copied to memory.
+///
+/// A log that is appended to, or a file that a program rewrites again and again, would otherwise
+/// change during each fetch.
+///
+/// # Limit
+/// A version of a larger file ends with the file's next change, and its clients request the next.
+/// - Tests: `a_version_of_a_changing_file_stays`
+pub const SNAPSHOT_OCTETS_MAX: u64 = 4 << 20;
+
+/// Octets of listings and of copied versions in memory.
+///
+/// The newest of them is not counted.
+///
+/// # Limit
+/// The least recently used one is dropped, and its clients request a new version.
+/// - Counter: `gone`
+/// - Tests: `copied_versions_are_limited`
+pub const COPIED_OCTETS_MAX: usize = 32 << 20;
+
+/// The time after a change for which a file that has changed before counts as changing. A busy
+/// machine may stall a test for longer.
+const CHANGING_NS: u64 = if cfg!(test) { u64::MAX } else { 10_000_000_000 };
+
 /// Options of serving a directory.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
@@ -66,6 +95,9 @@ pub struct ServeOptions {
     pub metadata_freshness_ms: u64,
     /// Whether symbolic links may lead out of the directory.
     pub links_lead_out: bool,
+    /// The folder in which the versions of files survive the server, so that no later server of the
+    /// same prefix repeats one of them. None: they are forgotten.
+    pub versions: Option<PathBuf>,
 }
 
 impl ServeOptions {
@@ -78,6 +110,7 @@ impl ServeOptions {
             freshness_ms: 10_000,
             metadata_freshness_ms: 1_000,
             links_lead_out: false,
+            versions: None,
         }
     }
 }
@@ -116,6 +149,8 @@ pub struct ServeCounters {
     pub too_large: u64,
     /// Unanswered: the key failed to sign.
     pub signing_errors: u64,
+    /// Refused by a Nack, or answered with "the served directory is missing".
+    pub source_missing: u64,
     /// Entries of indexed directories that cannot be requested: pipes, sockets, devices, links that
     /// lead out, and unreadable files.
     pub left_out: u64,
@@ -133,6 +168,9 @@ pub struct FileServer {
     /// Objects by the octets of the versioned name.
     objects: HashMap<Vec<u8>, Entry>,
     indexes: Indexes,
+    versions: Versions,
+    /// Whether the served directory is missing, which was logged.
+    is_source_missing: bool,
     uses: u64,
     counters: ServeCounters,
 }
@@ -141,6 +179,23 @@ pub struct FileServer {
 struct Entry {
     object: PublishedObject,
     used: u64,
+}
+
+impl Entry {
+    /// Octets of memory that its content takes by itself.
+    fn copied_octets(&self) -> usize {
+        self.object.content().memory_octets()
+    }
+}
+
+/// The present state of a file or directory.
+#[derive(Debug)]
+struct Present {
+    version: Version,
+    /// Last change of the inode.
+    changed: FileTime,
+    /// The listing of a directory, if its metadata or listing is requested and it is not too long.
+    listing: Option<Vec<u8>>,
 }
 
 /// The reason why an Interest is refused.
@@ -154,6 +209,8 @@ enum Refusal {
     BadRange,
     /// The version has changed.
     Gone,
+    /// The served directory is missing.
+    SourceMissing,
     /// The system's error prevents reading the file.
     Unreadable(#[allow(dead_code, reason = "shown in the log")] rustix::io::Errno),
     /// The object exists, but the packet does not.
@@ -164,7 +221,11 @@ impl Refusal {
     /// Returns true if a repeated request would have the same result.
     fn is_final(&self) -> bool {
         match self {
-            Refusal::Absent | Refusal::BadPath | Refusal::BadRange | Refusal::Gone => true,
+            Refusal::Absent
+            | Refusal::BadPath
+            | Refusal::BadRange
+            | Refusal::Gone
+            | Refusal::SourceMissing => true,
             Refusal::Unavailable(unavailable) => {
                 matches!(unavailable, Unavailable::PastEnd | Unavailable::Content(ReadError::Changed))
             }
@@ -201,6 +262,10 @@ impl FileServer {
         if options.segment_octets == 0 || options.segment_octets > octets_max {
             return Err(ServeError::SegmentSize { octets: options.segment_octets, octets_max });
         }
+        let versions = match &options.versions {
+            Some(folder) => stored_versions(folder, options.prefix.as_name()),
+            None => Versions::new(VERSIONS_MAX),
+        };
         Ok(FileServer {
             root: Arc::new(root),
             prefix: options.prefix,
@@ -215,6 +280,8 @@ impl FileServer {
             announcer: None,
             objects: HashMap::new(),
             indexes: Indexes::default(),
+            versions,
+            is_source_missing: false,
             uses: 0,
             counters: ServeCounters::default(),
         })
@@ -265,14 +332,16 @@ impl FileServer {
             return self.answer_discovery(request, headers, outbox);
         };
         if !self.objects.contains_key(object.as_bytes()) {
+            self.look_at_source()?;
             match request.facet() {
                 Facet::Index | Facet::Pack => self.publish_of_index(request, *version)?,
                 Facet::Plain | Facet::Listing | Facet::Range => {
                     let opened = self.root.find(request.path())?;
-                    if FileStamp::of(&opened.stat).mtime_ns != *version {
+                    let present = self.present(request, &opened)?;
+                    if present.version.number != *version {
                         return Err(Refusal::Gone);
                     }
-                    self.publish(request, opened)?
+                    self.publish(request, opened, present)?
                 }
             };
         }
@@ -305,6 +374,29 @@ impl FileServer {
         }
     }
 
+    /// Continues with the directory that is now at the served path, if it was replaced. A missing
+    /// directory is an error of this server, and not an empty directory.
+    fn look_at_source(&mut self) -> Result<(), Refusal> {
+        match self.root.replacement() {
+            Ok(None) => {}
+            Ok(Some(now)) => {
+                tracing::info!("{} is another directory now", now.path().display());
+                self.root = Arc::new(now);
+                self.indexes.clear();
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut self.is_source_missing, true) {
+                    tracing::error!("cannot serve {} any more: {error}", self.root.path().display());
+                }
+                return Err(Refusal::SourceMissing);
+            }
+        }
+        if std::mem::take(&mut self.is_source_missing) {
+            tracing::info!("{} is served again", self.root.path().display());
+        }
+        Ok(())
+    }
+
     /// Releases memory of the least recently used objects while the limit is exceeded; the object
     /// in use is spared.
     fn keep_within_bounds(&mut self, in_use: &[u8]) {
@@ -318,12 +410,36 @@ impl FileServer {
         }
     }
 
+    /// Returns the present state of the opened file or directory.
+    fn present(&mut self, request: &Request<'_>, opened: &Opened) -> Result<Present, Refusal> {
+        let mut stamp = FileStamp::of(&opened.stat);
+        let mut listing = None;
+        if matches!(request.facet(), Facet::Index | Facet::Pack) {
+            // An index has a version of its own.
+            let version = Version { number: 0, is_changing: false };
+            return Ok(Present { version, changed: stamp.ctime, listing });
+        }
+        if opened.is_directory() {
+            listing = self.root.listing(opened, request.path(), LISTING_OCTETS_MAX)?;
+            // A listing also depends on the targets of links. So its digest distinguishes two
+            // states of a directory, instead of the octets that the directory takes.
+            let digest = sha256(listing.as_deref().unwrap_or_default());
+            stamp.size = digest.iter().take(8).fold(0, |number, octet| number << 8 | u64::from(*octet));
+        }
+        let version = self.versions.of(request.path_name(), &stamp);
+        Ok(Present { version, changed: stamp.ctime, listing })
+    }
+
     /// Prepares the object for `request` from the opened file. Returns its versioned name.
-    fn publish(&mut self, request: &Request<'_>, opened: Opened) -> Result<Name, Refusal> {
-        let version = FileStamp::of(&opened.stat).mtime_ns;
+    fn publish(&mut self, request: &Request<'_>, opened: Opened, present: Present) -> Result<Name, Refusal> {
+        let Present { version, changed, listing } = present;
+        let object = self.object_name(request).join_version(version.number);
+        if self.objects.contains_key(object.as_bytes()) {
+            // The content of this version, and the memory that it takes, are there already.
+            return Ok(object);
+        }
         let content = match (request.facet(), opened.is_directory()) {
             (Facet::Listing, true) => {
-                let listing = self.root.listing(&opened, request.path(), LISTING_OCTETS_MAX)?;
                 Content::Memory(listing.ok_or(Refusal::Unavailable(Unavailable::TooLarge))?)
             }
             (Facet::Plain, false) => Content::file(opened.fd, &opened.stat),
@@ -340,7 +456,9 @@ impl FileServer {
             }
             _ => return Err(Refusal::Absent),
         };
-        self.keep(self.object_name(request).join_version(version), content)
+        let is_changing = version.is_changing && age_ns(changed) < CHANGING_NS;
+        let content = if is_changing { content.into_snapshot(SNAPSHOT_OCTETS_MAX) } else { content };
+        self.keep(object, content)
     }
 
     /// Prepares version `version` of an index or pack, if that version is still cached.
@@ -379,7 +497,28 @@ impl FileServer {
         }
         self.uses += 1;
         self.objects.insert(name.as_bytes().to_vec(), Entry { object, used: self.uses });
+        self.drop_copies(name.as_bytes());
         Ok(name)
+    }
+
+    /// Drops the least recently used objects in memory while the limit is exceeded, except the one
+    /// named `newest`.
+    fn drop_copies(&mut self, newest: &[u8]) {
+        let others = self.objects.iter().filter(|(name, _)| name.as_slice() != newest);
+        let mut others: Vec<_> = others.filter(|(_, entry)| entry.copied_octets() > 0).collect();
+        others.sort_unstable_by_key(|(_, entry)| entry.used);
+        let mut octets: usize = others.iter().map(|(_, entry)| entry.copied_octets()).sum();
+        let mut dropped = Vec::new();
+        for (name, entry) in others {
+            if octets <= COPIED_OCTETS_MAX {
+                break;
+            }
+            octets -= entry.copied_octets();
+            dropped.push(name.clone());
+        }
+        for name in dropped {
+            self.objects.remove(&name);
+        }
     }
 
     fn answer_discovery(
@@ -388,13 +527,15 @@ impl FileServer {
         headers: &LpHeaders,
         outbox: &mut Outbox,
     ) -> Result<(), Refusal> {
+        self.look_at_source()?;
         let opened = self.root.find(request.path())?;
-        let stat = opened.stat;
+        let (stat, stamp) = (opened.stat, FileStamp::of(&opened.stat));
+        let present = self.present(request, &opened)?;
         let mut metadata = Metadata {
             mode: Some(u64::from(stat.st_mode)),
-            atime_ns: Some(time_ns(stat.st_atime, stat.st_atime_nsec)),
-            ctime_ns: Some(time_ns(stat.st_ctime, stat.st_ctime_nsec)),
-            mtime_ns: Some(FileStamp::of(&stat).mtime_ns),
+            atime_ns: FileTime { seconds: stat.st_atime, nanoseconds: stat.st_atime_nsec }.ns(),
+            ctime_ns: stamp.ctime.ns(),
+            mtime_ns: stamp.mtime_ns(),
             ..Metadata::default()
         };
         if opened.is_directory() && request.facet() == Facet::Plain {
@@ -402,10 +543,10 @@ impl FileServer {
             // request for `32=ls`.
             let mut name = self.prefix.join_name(request.path_name());
             name.push(LISTING_COMPONENT);
-            metadata.name = name.join_version(FileStamp::of(&stat).mtime_ns);
+            metadata.name = name.join_version(present.version.number);
             metadata.index_format = Some(INDEX_FORMAT_1);
         } else {
-            metadata.name = self.publish(request, opened)?;
+            metadata.name = self.publish(request, opened, present)?;
             if let Some(entry) = self.objects.get(metadata.name.as_bytes()) {
                 metadata.last_segment = Some(entry.object.last_segment());
                 metadata.size_octets = Some(entry.object.content().octets());
@@ -413,36 +554,60 @@ impl FileServer {
                 metadata.manifest_entries = self.packaging.signing.manifest_entries();
             }
         }
-        self.send_metadata(request, ContentType::Blob, &metadata.to_vec(), headers, outbox)?;
+        // A file that changed a moment ago may change again as soon. An index has its own time.
+        let age_ms = if request.facet() == Facet::Index { u64::MAX } else { age_ns(stamp.ctime) / 1_000_000 };
+        let freshness_ms = age_ms.clamp(1, self.metadata_freshness_ms);
+        let wire = self.metadata_packet(request, ContentType::Blob, &metadata.to_vec(), freshness_ms)?;
+        self.send_metadata(&wire, headers, outbox)?;
         self.counters.metadata += 1;
         Ok(())
     }
 
-    /// Queues the metadata packet that answers `request`.
-    fn send_metadata(
-        &mut self,
+    /// Makes the metadata packet that answers `request`.
+    fn metadata_packet(
+        &self,
         request: &Request<'_>,
         content_type: ContentType,
         content: &[u8],
-        headers: &LpHeaders,
-        outbox: &mut Outbox,
-    ) -> Result<(), Unavailable> {
+        freshness_ms: u64,
+    ) -> Result<Vec<u8>, Unavailable> {
         let object = self.object_name(request);
         let name = metadata_name(object.as_name(), clock::unix_ns());
         let last = Name::new().join_segment(0);
-        let mut builder = DataBuilder::new(name.as_name())
-            .content_type(content_type)
-            .freshness_ms(self.metadata_freshness_ms);
+        let mut builder =
+            DataBuilder::new(name.as_name()).content_type(content_type).freshness_ms(freshness_ms);
         if let Some(component) = last.as_name().last() {
             builder = builder.final_block_id(component);
         }
-        let wire = sign_data(&builder, content, &self.packaging.signer)?;
+        Ok(sign_data(&builder, content, &self.packaging.signer)?)
+    }
+
+    /// Answers a discovery with the statement that the object is not there, and its reason.
+    fn deny(
+        &mut self,
+        request: &Request<'_>,
+        denial: Denial,
+        headers: &LpHeaders,
+        outbox: &mut Outbox,
+    ) -> Result<(), Unavailable> {
+        let freshness_ms = self.metadata_freshness_ms;
+        let wire = self.metadata_packet(request, ContentType::Nack, &denial.to_vec(), freshness_ms)?;
+        self.send_metadata(&wire, headers, outbox)
+    }
+
+    /// Queues a metadata packet.
+    fn send_metadata(
+        &mut self,
+        wire: &[u8],
+        headers: &LpHeaders,
+        outbox: &mut Outbox,
+    ) -> Result<(), Unavailable> {
         if wire.len() > PACKET_OCTETS_MAX {
             return Err(Unavailable::TooLarge);
         }
         match &mut self.announcer {
-            Some(announcer) => outbox.send_announced(headers, &wire, announcer.announcement()?),
-            None => outbox.send(headers, &wire),
+            Some(announcer) => outbox.send_announced(headers, wire, announcer.announcement()?),
+            None => outbox.send(headers, wire),
         }
         Ok(())
     }
@@ -452,6 +617,7 @@ impl FileServer {
             Refusal::Absent | Refusal::Gone => &mut self.counters.gone,
             Refusal::BadPath => &mut self.counters.refused_paths,
             Refusal::BadRange => &mut self.counters.refused_ranges,
+            Refusal::SourceMissing => &mut self.counters.source_missing,
             Refusal::Unreadable(_) => &mut self.counters.read_errors,
             Refusal::Unavailable(unavailable) => return self.counters.count(unavailable),
         };
@@ -498,12 +664,35 @@ impl Producer for FileServer {
             return;
         }
         if matches!(request, Request::Discovery { .. }) && !matches!(refusal, Refusal::Gone) {
-            match self.send_metadata(&request, ContentType::Nack, &[], headers, outbox) {
-                Ok(()) => self.counters.not_found += 1,
+            let denial = match refusal {
+                Refusal::SourceMissing => Denial::SourceMissing,
+                _ => Denial::Absent,
+            };
+            match self.deny(&request, denial, headers, outbox) {
+                Ok(()) if denial == Denial::Absent => self.counters.not_found += 1,
+                Ok(()) => {}
                 Err(unavailable) => self.count(&unavailable.into()),
             }
         }
     }
+}
+
+/// The table of versions that is stored in `folder`. If that cannot be used, the table is in memory
+/// alone.
+fn stored_versions(folder: &Path, prefix: NameRef<'_>) -> Versions {
+    match VersionStore::open(folder, prefix) {
+        Ok((store, table)) => Versions::stored(VERSIONS_MAX, store, table),
+        Err(error) => {
+            let folder = folder.display();
+            tracing::warn!(%error, %folder, "the versions of served files are forgotten at the end");
+            Versions::new(VERSIONS_MAX)
+        }
+    }
+}
+
+/// The time since `time`, ns; 0 if that is unknown or to come.
+fn age_ns(time: FileTime) -> u64 {
+    clock::unix_ns().saturating_sub(time.ns().unwrap_or(u64::MAX))
 }
 
 /// Maximum content octets of a segment whose name is that of a file directly below `prefix`, with a
@@ -518,7 +707,7 @@ pub fn segment_octets_max(prefix: &Name) -> usize {
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The caller's or the environment's: it is not a directory, or cannot be opened.
-    #[error("cannot serve {}: {error}; name a directory that can be read", .path.display())]
+    #[error("cannot serve {}: {}; name a directory that can be read", .path.display(), reason(.error))]
     Root {
         /// The path.
         path: PathBuf,

@@ -159,3 +159,42 @@ fn the_least_recently_used_index_is_evicted() {
     discover(&mut subject, 3);
     assert_eq!(subject.server.indexes.len(), 1);
 }
+
+/// Changes the length of a served file, and returns the name of its version then.
+fn lengthened(subject: &mut Subject, file: usize, octets: u64) -> Name {
+    let path = subject._directory.path().join(file.to_string());
+    std::fs::File::options().write(true).open(path).unwrap().set_len(octets).unwrap();
+    let name: Name = format!("/p/{file}").parse().unwrap();
+    assert!(subject.request(namely_wire::rdr::discovery_name(name.as_name())));
+    let versions = subject.server.objects.values().map(|entry| entry.object.name().to_name());
+    versions.filter(|version| name.is_prefix_of(version.as_name())).max().unwrap()
+}
+
+#[test]
+fn a_version_of_a_changing_file_stays() {
+    let mut subject = Subject::new(2, 10, 8000);
+    // At the limit of copies, and one past it.
+    for (file, octets, stays) in [(0, SNAPSHOT_OCTETS_MAX, true), (1, SNAPSHOT_OCTETS_MAX + 1, false)] {
+        lengthened(&mut subject, file, 20);
+        let version = lengthened(&mut subject, file, octets);
+        lengthened(&mut subject, file, 30);
+        assert_eq!(subject.request(version.join_segment(0)), stays, "{octets}");
+    }
+}
+
+#[test]
+fn copied_versions_are_limited() {
+    let files = COPIED_OCTETS_MAX / SNAPSHOT_OCTETS_MAX as usize + 2;
+    let mut subject = Subject::new(files, 10, 8000);
+    let copied =
+        |subject: &Subject| -> usize { subject.server.objects.values().map(Entry::copied_octets).sum() };
+    let mut versions = Vec::new();
+    for file in 0..files {
+        lengthened(&mut subject, file, 20);
+        versions.push(lengthened(&mut subject, file, SNAPSHOT_OCTETS_MAX));
+        assert!(copied(&subject) <= COPIED_OCTETS_MAX + SNAPSHOT_OCTETS_MAX as usize);
+    }
+    let is_there = |version: &Name| subject.server.objects.contains_key(version.as_bytes());
+    assert!(!is_there(&versions[0]), "the least recently used one");
+    assert!(versions[1..].iter().all(is_there), "the newest is not counted");
+}

@@ -4,9 +4,11 @@
 //! Otherwise each directory is listed, and each file is fetched by its own name. Neither names from
 //! a producer nor symbolic links can cause a write or a removal outside the target.
 
+mod filter;
 mod listing;
 mod place;
 mod plan;
+mod removal;
 mod unpack;
 
 use std::ffi::OsStr;
@@ -19,16 +21,20 @@ use namely_socket::{Consumer, FetchError, Flow, Sink};
 use namely_transport::object::{Object, ObjectError, Part, Progress};
 use namely_wire::Name;
 use namely_wire::rdr::{INDEX_FORMAT_1, Metadata, listing_name};
-use namely_wire::tree_index::{LeftOut, index_name, pack_name};
+use namely_wire::tree_index::{EntryStamp, LeftOut, index_name, pack_name};
 use rustix::fs::FileType;
 
+pub use self::filter::{Filter, FilterError, PATTERNS_MAX};
 use self::listing::Entries;
-use self::place::TargetDirectory;
-use self::plan::{Plan, PlannedFile, plan};
+use self::place::{TargetDirectory, set_times};
+use self::plan::{Plan, PlannedFile, PlannedLink, plan};
+pub use self::removal::SMALL_COPY_ENTRIES;
+use self::removal::{CopyState, RemovalCount};
 use self::unpack::{PackProgress, PackReceiver, parts};
+use super::reuse::equal_part;
 use super::target::{Target, refused};
-use super::version::{check_age, check_newer, note_version};
-use super::{GetError, GetOptions, get_file};
+use super::version::{check_age, check_newer, note_stamp, note_version};
+use super::{GetError, GetOptions, RESTARTS_MAX, get_file};
 use crate::root::LISTING_OCTETS_MAX;
 
 /// Directories of a tree that wait to be fetched.
@@ -101,6 +107,8 @@ pub struct FetchedTree {
     pub unchanged: u64,
     /// Directories.
     pub directories: u64,
+    /// Symbolic links that were made, or that would be made without [`GetOptions::dry_run`].
+    pub links: u64,
     /// Duplicate entries of listings; the first one counts.
     pub duplicates: u64,
     /// Octets that were fetched.
@@ -131,6 +139,21 @@ pub fn get_tree(
     options: GetOptions,
     watch: &mut dyn FnMut(TreeEvent<'_>) -> Flow,
 ) -> Result<FetchedTree, GetError> {
+    get_tree_filtered(consumer, name, target, options, &Filter::default(), watch)
+}
+
+/// Fetches those entries of the directory `name` that `filter` includes. Otherwise as [`get_tree`].
+///
+/// # Errors
+/// As [`get_tree`].
+pub fn get_tree_filtered(
+    consumer: &Consumer,
+    name: &Name,
+    target: &Path,
+    options: GetOptions,
+    filter: &Filter,
+    watch: &mut dyn FnMut(TreeEvent<'_>) -> Flow,
+) -> Result<FetchedTree, GetError> {
     let object = consumer.find(name)?;
     let metadata = object.metadata.as_ref().filter(|metadata| metadata.is_directory());
     let Some(metadata) = metadata else { return Err(GetError::NotDirectory { name: name.clone() }) };
@@ -141,7 +164,10 @@ pub fn get_tree(
         consumer,
         name: name.clone(),
         options: GetOptions { keep_mode: true, ..options },
+        filter,
         target_dir,
+        copy_state: CopyState::Copy,
+        removal_count: RemovalCount::default(),
         got: FetchedTree::default(),
         files_wanted: 0,
         octets_wanted: 0,
@@ -150,6 +176,7 @@ pub fn get_tree(
         waiting: vec![PathBuf::new()],
         watch,
     };
+    tree.copy_state = tree.copy_state();
     while let Some(path) = tree.waiting.pop() {
         let done = if has_index { tree.by_index(&path) } else { tree.by_listing(&path) };
         match done {
@@ -158,6 +185,9 @@ pub fn get_tree(
             Err(error) => tree.failed(&path, error)?,
         }
         tree.check_stopped(0)?;
+    }
+    if tree.got.failures == 0 && filter.is_empty() {
+        tree.note_copy();
     }
     Ok(tree.got)
 }
@@ -175,7 +205,10 @@ struct Tree<'a> {
     consumer: &'a Consumer,
     name: Name,
     options: GetOptions,
+    filter: &'a Filter,
     target_dir: TargetDirectory,
+    copy_state: CopyState,
+    removal_count: RemovalCount,
     got: FetchedTree,
     files_wanted: u64,
     octets_wanted: u64,
@@ -241,15 +274,15 @@ impl Tree<'_> {
             let octets = self.listing_object(&index)?;
             let metadata = index.metadata.as_ref();
             let mode = metadata.and_then(|m| m.mode).map_or(0o777, |mode| (mode & 0o777) as u16);
-            let mtime_ns = metadata.and_then(|m| m.mtime_ns).unwrap_or(0);
-            let before = (self.got.directories, self.got.left_out);
+            let mtime_ns = metadata.and_then(|m| m.mtime_ns);
+            let before = (self.got.directories, self.got.left_out, self.removal_count);
             let plan = plan(self, path, mode, mtime_ns, octets)?;
             check_room(self.name_of(path), self.waiting.len(), plan.further.len())?;
             match self.carry_out(path, &index, &plan) {
                 Err(error) if attempt < AGAIN_MAX && is_gone(&error) => {
                     // The next plan finds the files that this attempt has fetched, and skips them.
                     self.emit(TreeEvent::Changed(path));
-                    (self.got.directories, self.got.left_out) = before;
+                    (self.got.directories, self.got.left_out, self.removal_count) = before;
                     (self.files_wanted, self.octets_wanted) = (wanted.0 + self.got.files - fetched, wanted.1);
                 }
                 Err(error) => return Err(error),
@@ -273,7 +306,7 @@ impl Tree<'_> {
                 self.emit(TreeEvent::PlannedFile(&plan.path(wanted), octets));
             }
             self.got.files += files;
-            return Ok(());
+            return self.make_links(plan);
         }
         if self.target_dir.lacks_room(plan.octets_wanted) {
             let path = self.target_dir.path().to_owned();
@@ -285,11 +318,13 @@ impl Tree<'_> {
         for wanted in self.unpack(path, index, plan)? {
             let path = plan.path(&wanted);
             self.emit(TreeEvent::Changed(&path));
-            self.fetch_one(&path)?;
+            self.fetch_one(&path, None)?;
         }
         for wanted in &plan.single {
-            self.fetch_one(&plan.path(wanted))?;
+            let stamp = plan.entry(wanted).and_then(|(_, entry)| entry.stamp);
+            self.fetch_one(&plan.path(wanted), stamp)?;
         }
+        self.make_links(plan)?;
         for listed in plan.directories.iter().rev() {
             if let Some(mtime_ns) = listed.mtime_ns {
                 self.target_dir.set_time(&listed.path, mtime_ns);
@@ -297,6 +332,27 @@ impl Tree<'_> {
         }
         if let Ok(directory) = self.target_dir.open(path) {
             note_version(&*directory, index);
+        }
+        Ok(())
+    }
+
+    /// Makes the symbolic links of the plan.
+    fn make_links(&mut self, plan: &Plan) -> Result<(), GetError> {
+        for wanted in &plan.links {
+            let Some(PlannedLink { directory, name, target }) = plan.link(wanted) else { continue };
+            let path = directory.join(name);
+            if self.options.dry_run {
+                self.got.links += 1;
+                self.emit(TreeEvent::PlannedFile(&path, None));
+                continue;
+            }
+            match self.target_dir.make_link(directory, name, target, self.options.delete) {
+                Ok(()) => self.got.links += 1,
+                Err(error) => {
+                    let at = self.target_dir.path().join(&path);
+                    self.failed(&path, GetError::Target { path: at, error })?;
+                }
+            }
         }
         Ok(())
     }
@@ -319,8 +375,8 @@ impl Tree<'_> {
         let done = PackProgress::default();
         let progress = self.progress();
         let mut is_stopped = false;
-        let sync = self.options.sync;
-        let mut unpacking = PackReceiver::new(plan, &mut self.target_dir, segment_octets, sync, &done);
+        let options = self.options;
+        let mut unpacking = PackReceiver::new(plan, &mut self.target_dir, segment_octets, &options, &done);
         let mut fetched = Ok(());
         for part in parts(plan, segment_octets) {
             let watch = &mut *self.watch;
@@ -341,6 +397,7 @@ impl Tree<'_> {
         let (changed, failed) = (unpacking.changed, unpacking.failed);
         self.is_stopped |= is_stopped;
         self.got.files += done.files.get();
+        self.got.unchanged += done.unchanged.get();
         self.got.octets += done.octets.get();
         for (path, error) in failed {
             self.failed(&path, error)?;
@@ -348,22 +405,31 @@ impl Tree<'_> {
         fetched.map(|()| changed)
     }
 
-    /// Fetches the file at `path` below the target by its own name. If it changes meanwhile, it is
-    /// fetched once more.
-    fn fetch_one(&mut self, path: &Path) -> Result<(), GetError> {
-        match self.try_one(path) {
-            Err(GetError::Changed { .. }) => {
-                self.emit(TreeEvent::Changed(path));
-                self.try_one(path)
+    /// Fetches the file at `path` below the target by its own name. If it changes meanwhile, its
+    /// new version is fetched. `stamp` is that of the producer's file.
+    fn fetch_one(&mut self, path: &Path, stamp: Option<EntryStamp>) -> Result<(), GetError> {
+        let mut fetched = self.try_one(path, stamp);
+        for _ in 0..RESTARTS_MAX {
+            if !matches!(fetched, Err(GetError::Changed { .. })) {
+                break;
             }
-            other => other,
+            self.emit(TreeEvent::Changed(path));
+            fetched = self.try_one(path, stamp);
         }
-        .or_else(|error| self.failed(path, error))
+        fetched.or_else(|error| self.failed(path, error))
     }
 
-    fn try_one(&mut self, path: &Path) -> Result<(), GetError> {
+    fn try_one(&mut self, path: &Path, stamp: Option<EntryStamp>) -> Result<(), GetError> {
         let object = super::find_file(self.consumer, &self.name_of(path))?;
-        if self.options.resume && self.target_dir.holds(path, &object) {
+        // A cache may still have the metadata of the file before its last change. The content is
+        // then not that of the stamp.
+        let changed_ns = object.metadata.as_ref().and_then(|metadata| metadata.ctime_ns);
+        let stamp = stamp.filter(|stamp| changed_ns == Some(stamp.changed_ns));
+        let is_held = match self.options.compare_content {
+            true => self.has_equal_content(path, &object, stamp),
+            false => self.options.resume && self.target_dir.holds(path, &object),
+        };
+        if is_held {
             self.got.unchanged += 1;
             return Ok(());
         }
@@ -379,10 +445,32 @@ impl Tree<'_> {
             let octets = progress.octets + current.octets;
             watch(TreeEvent::Progress(TreeProgress { octets, ..progress }))
         };
-        let fetched = get_file(self.consumer, &object, &target, self.options, &mut watch_one)?;
+        let fetched = get_file(self.consumer, &object, &target, stamp, self.options, &mut watch_one)?;
         self.got.files += 1;
         self.got.octets += fetched.progress.octets;
         Ok(())
+    }
+
+    /// Returns whether the file at `path` has the content of `object`, by the digests in its
+    /// manifests. If so, the file receives the producer's time.
+    fn has_equal_content(&mut self, path: &Path, object: &Object, stamp: Option<EntryStamp>) -> bool {
+        let Some((file, octets)) = self.target_dir.open_own(path) else { return false };
+        if object.octets() != Some(octets) {
+            return false;
+        }
+        let mut read = |buffer: &mut [u8], offset| file.read_exact_at(buffer, offset);
+        let equal = equal_part(self.consumer, object, octets, &mut read, &mut |_| Flow::Continue);
+        if object.segments != Some(equal.segments) {
+            return false;
+        }
+        if !self.options.dry_run {
+            set_times(&file, object.metadata.as_ref().and_then(|metadata| metadata.mtime_ns));
+            note_version(&*file, object);
+            if let Some(stamp) = stamp {
+                note_stamp(&*file, stamp);
+            }
+        }
+        true
     }
 
     /// Returns the local file for the file at `path` below the tree's target.
@@ -428,16 +516,21 @@ impl Tree<'_> {
         self.got.duplicates += entries.duplicates;
         check_room(name, self.waiting.len(), entries.directories)?;
         if self.options.delete {
-            self.remove_others(path, &|name| entries.contains(name))?;
+            let mut removals = Vec::new();
+            self.note_others(path, &|name| entries.contains(name), &mut removals)?;
+            self.remove(&removals)?;
         }
         for (file, is_directory) in entries.iter() {
             let below = path.join(OsStr::from_bytes(file));
+            if self.filter.excludes(&below, is_directory) {
+                continue;
+            }
             if is_directory {
                 self.waiting.push(below);
                 continue;
             }
             self.files_wanted += 1;
-            self.fetch_one(&below)?;
+            self.fetch_one(&below, None)?;
             self.check_stopped(0)?;
         }
         Ok(())

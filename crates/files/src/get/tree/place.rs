@@ -17,8 +17,12 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, write};
 
-use crate::content::time_ns;
+use crate::content::FileStamp;
+use crate::get::version::{is_newer_than, is_of_stamp, note_stamp, noted_version};
 use crate::get::{PART_SUFFIX, own};
+
+/// Depth of directories whose entries are counted before they are deleted.
+const DEPTH_MAX: usize = 128;
 
 /// Maximum number of names that are tried for a file that is being written.
 const NAMES_MAX: usize = 16;
@@ -110,8 +114,9 @@ impl TargetDirectory {
         }
     }
 
-    /// Returns whether `entry` is in the directory `below` with the producer's size and time, and
-    /// only this user may have written it. If so, the file receives the producer's permissions.
+    /// Returns whether `entry` is in the directory `below` with the producer's size, time and
+    /// stamp, and only this user may have written it. If so, the file receives the producer's
+    /// permissions.
     pub(super) fn is_there(&mut self, below: &Path, entry: &IndexEntry<'_>) -> bool {
         let name = OsStr::from_bytes(entry.name);
         let Ok(folder) = self.open(below) else { return false };
@@ -119,18 +124,112 @@ impl TargetDirectory {
         if !is_of(&found, entry.octets, entry.mtime_ns) || self.writers.check_file(&found).is_err() {
             return false;
         }
+        let is_same = match entry.stamp {
+            Some(stamp) => {
+                self.open_found(&folder, name, &found).is_some_and(|file| is_of_stamp(&*file, &found, stamp))
+            }
+            None => entry.mtime_ns.is_some(),
+        };
+        if !is_same {
+            return false;
+        }
         let mode = own::permissions(Some(u32::from(entry.mode)), true);
         found.st_mode & 0o777 == mode || self.dry_run || self.set_mode(&folder, name, &found, mode).is_ok()
     }
 
-    /// Returns whether the file at `path` below the target has the size and time in the metadata of
-    /// `object`, and only this user may have written it.
+    /// Returns whether the file at `path` below the target has the version of `object`, or at least
+    /// its size and time, and only this user may have written it.
     pub(super) fn holds(&mut self, path: &Path, object: &Object) -> bool {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return false };
         let (Ok(folder), Some(metadata)) = (self.open(parent), &object.metadata) else { return false };
-        let (Some(octets), Some(mtime_ns)) = (metadata.size_octets, metadata.mtime_ns) else { return false };
-        let is_it = |found: Stat| is_of(&found, octets, mtime_ns) && self.writers.check_file(&found).is_ok();
-        folder.look(name).ok().flatten().is_some_and(is_it)
+        let Some(octets) = metadata.size_octets else { return false };
+        let Ok(Some(found)) = folder.look(name) else { return false };
+        if !is_of(&found, octets, metadata.mtime_ns) || self.writers.check_file(&found).is_err() {
+            return false;
+        }
+        let Some(file) = self.open_found(&folder, name, &found) else { return false };
+        let unversioned = object.name.as_name().without_last(1);
+        match noted_version(&*file).filter(|there| there.as_name().without_last(1) == unversioned) {
+            Some(there) => there == object.name,
+            // The kernel sets both times at once if nothing but writing changed the file.
+            None => match metadata.ctime_ns.filter(|_| metadata.ctime_ns != metadata.mtime_ns) {
+                Some(changed_ns) => is_newer_than(&found, changed_ns),
+                None => metadata.mtime_ns.is_some(),
+            },
+        }
+    }
+
+    /// Opens the file at `path` below the target to read it, if only this user may have written it.
+    /// Returns it with its octets.
+    pub(super) fn open_own(&mut self, path: &Path) -> Option<(File, u64)> {
+        let folder = self.open(path.parent()?).ok()?;
+        let file = folder.open_file(path.file_name()?, OFlags::RDONLY, self.writers).ok()??;
+        let octets = file.metadata().ok()?.len();
+        Some((file, octets))
+    }
+
+    /// Returns whether `entry` of the directory `below` has this content, and only this user may
+    /// have written it. If so, the file receives the producer's permissions and time.
+    pub(super) fn has_content(&mut self, below: &Path, entry: &IndexEntry<'_>, content: &[u8]) -> bool {
+        let path = below.join(OsStr::from_bytes(entry.name));
+        let Some((file, octets)) = self.open_own(&path) else { return false };
+        let mut there = vec![0; content.len()];
+        let is_equal =
+            octets == content.len() as u64 && file.read_exact_at(&mut there, 0).is_ok() && there == content;
+        if is_equal && !self.dry_run {
+            let mode = own::permissions(Some(u32::from(entry.mode)), true);
+            let _ = fchmod(&*file, Mode::from_raw_mode(mode));
+            set_times(&file, entry.mtime_ns);
+        }
+        is_equal
+    }
+
+    /// Opens the file `name` of `folder`, if it is still the `found` one.
+    fn open_found(&self, folder: &Folder, name: &OsStr, found: &Stat) -> Option<File> {
+        let file = folder.open_file(name, OFlags::RDONLY, self.writers).ok()??;
+        let held = fstat(&*file).ok()?;
+        ((held.st_dev, held.st_ino) == (found.st_dev, found.st_ino)).then_some(file)
+    }
+
+    /// Returns whether `name` in the directory `below` is a link of this user with this target.
+    pub(super) fn is_link(&mut self, below: &Path, name: &OsStr, target: &[u8]) -> bool {
+        let Ok(folder) = self.open(below) else { return false };
+        let is_own = folder.look(name).ok().flatten().is_some_and(|found| self.is_own(&found));
+        let there = folder.link_target(name).ok().flatten();
+        is_own && there.is_some_and(|there| there.as_bytes() == target)
+    }
+
+    /// Makes `name` in the directory `below` a symbolic link, in place of an existing file or link.
+    /// With `replace`, also in place of a directory.
+    pub(super) fn make_link(
+        &mut self,
+        below: &Path,
+        name: &OsStr,
+        target: &[u8],
+        replace: bool,
+    ) -> io::Result<()> {
+        let folder = self.open(below)?;
+        let mut part = self.part.clone();
+        let mut attempt = 0;
+        loop {
+            match folder.make_link(&part, OsStr::from_bytes(target)) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < NAMES_MAX => {
+                    attempt += 1;
+                }
+                made => break made?,
+            }
+            part = OsString::from(format!(".{}-{attempt}{PART_SUFFIX}", std::process::id()));
+        }
+        let mut placed = folder.rename(&part, name);
+        if replace && placed.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::IsADirectory) {
+            // The directory may be the one that was opened last.
+            self.last = None;
+            placed = folder.remove_all(name).and_then(|()| folder.rename(&part, name));
+        }
+        if placed.is_err() {
+            let _ = folder.remove(&part);
+        }
+        placed
     }
 
     /// Returns whether the file of this status is this user's.
@@ -159,6 +258,9 @@ impl TargetDirectory {
         let mut part = self.part.clone();
         let folder = self.open(below)?;
         let mode = u32::from(entry.mode) & 0o755;
+        // Attributes can be set only while this user may write the file.
+        let is_closed = entry.stamp.is_some() && mode & 0o200 == 0;
+        let mode = if is_closed { mode | 0o200 } else { mode };
         let mut attempt = 0;
         let file = loop {
             match folder.create(&part, OFlags::WRONLY, mode) {
@@ -171,6 +273,13 @@ impl TargetDirectory {
             part = OsString::from(format!(".{}-{attempt}{PART_SUFFIX}", std::process::id()));
         };
         let mut filled = fill(&file, content, entry.mtime_ns);
+        if let (Some(stamp), Ok(())) = (entry.stamp, &filled) {
+            note_stamp(&*file, stamp);
+            if is_closed {
+                let mode = own::permissions(Some(u32::from(entry.mode)), true);
+                filled = fchmod(&*file, Mode::from_raw_mode(mode));
+            }
+        }
         if sync {
             filled = filled.and_then(|()| fsync(&*file));
         }
@@ -190,16 +299,28 @@ impl TargetDirectory {
         }
     }
 
-    /// Returns the names in the directory `below` that `is_known` does not accept.
-    pub(super) fn others(
-        &mut self,
-        below: &Path,
-        is_known: &dyn Fn(&[u8]) -> bool,
-    ) -> io::Result<Vec<OsString>> {
-        let mut others = self.open(below)?.names()?;
-        others.retain(|name| !is_known(name.as_bytes()));
-        others.sort_unstable();
-        Ok(others)
+    /// Returns the names in the directory `below`, sorted.
+    pub(super) fn names(&mut self, below: &Path) -> io::Result<Vec<OsString>> {
+        let mut names = self.open(below)?.names()?;
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Returns whether `name` in the directory `below` is a directory, and no link to one.
+    pub(super) fn is_directory(&mut self, below: &Path, name: &OsStr) -> bool {
+        let found = self.open(below).and_then(|folder| folder.look(name));
+        found.ok().flatten().is_some_and(|found| is_of_type(&found, FileType::Directory))
+    }
+
+    /// Returns the number of entries in `name` of the directory `below`, and in the directories in
+    /// it; 0 for another file.
+    pub(super) fn entries_in(&mut self, below: &Path, name: &OsStr) -> u64 {
+        self.open(below).map_or(0, |folder| entries_in(&folder, name, DEPTH_MAX))
+    }
+
+    /// Returns the folder of the target, unless it does not exist.
+    pub(super) fn top(&self) -> Option<&Folder> {
+        self.top.as_deref()
     }
 
     /// Removes `name` from the directory `below`, with its content; links are removed, never
@@ -221,13 +342,31 @@ fn already_exists(made: &io::Result<()>) -> bool {
     made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists)
 }
 
-fn is_of(found: &Stat, octets: u64, mtime_ns: u64) -> bool {
-    FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
-        && u64::try_from(found.st_size) == Ok(octets)
-        && time_ns(found.st_mtime, found.st_mtime_nsec) == mtime_ns
+fn is_of_type(found: &Stat, of: FileType) -> bool {
+    FileType::from_raw_mode(found.st_mode) == of
 }
 
-fn fill(file: &File, mut content: &[u8], mtime_ns: u64) -> Result<(), Errno> {
+/// Returns whether the file has this size, and this time if that is known.
+fn is_of(found: &Stat, octets: u64, mtime_ns: Option<u64>) -> bool {
+    let stamp = FileStamp::of(found);
+    is_of_type(found, FileType::RegularFile)
+        && stamp.size() == octets
+        && mtime_ns.is_none_or(|ns| stamp.mtime_ns() == Some(ns))
+}
+
+/// Counts the entries of the directory `name`, and of at most `depth` directories in each other.
+fn entries_in(folder: &Folder, name: &OsStr, depth: usize) -> u64 {
+    let is_directory = |found: Stat| is_of_type(&found, FileType::Directory);
+    if depth == 0 || !folder.look(name).ok().flatten().is_some_and(is_directory) {
+        return 0;
+    }
+    let Ok(inside) = folder.below(Path::new(name)) else { return 0 };
+    let names = inside.names().unwrap_or_default();
+    let below: u64 = names.iter().map(|name| entries_in(&inside, name, depth - 1)).sum();
+    names.len() as u64 + below
+}
+
+fn fill(file: &File, mut content: &[u8], mtime_ns: Option<u64>) -> Result<(), Errno> {
     while !content.is_empty() {
         match write(&**file, content) {
             Ok(written) => content = content.get(written..).unwrap_or_default(),
@@ -235,7 +374,14 @@ fn fill(file: &File, mut content: &[u8], mtime_ns: u64) -> Result<(), Errno> {
             Err(errno) => return Err(errno),
         }
     }
-    futimens(&**file, &times(mtime_ns))
+    mtime_ns.map_or(Ok(()), |ns| futimens(&**file, &times(ns)))
+}
+
+/// Sets the time of a file to the producer's, if that is known.
+pub(super) fn set_times(file: &File, mtime_ns: Option<u64>) {
+    if let Some(ns) = mtime_ns {
+        let _ = futimens(&**file, &times(ns));
+    }
 }
 
 fn times(mtime_ns: u64) -> Timestamps {

@@ -1,14 +1,14 @@
 //! The plan for an index: the files that are present, the files to fetch, and their paths.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use namely_wire::tree_index::{IndexEntry, IndexItem, LeftOut, index, index_item};
+use namely_wire::tree_index::{IndexEntry, IndexItem, LeftOut, index, index_item, stays_in_tree};
 use namely_wire::{Component, Name};
 
-use super::place::TargetDirectory;
+use super::removal::Removal;
 use super::{DEPTH_MAX, Tree, TreeEvent};
 use crate::get::GetError;
 use crate::index::PACKED_OCTETS_MAX;
@@ -39,6 +39,8 @@ pub(super) struct Plan {
     pub(super) directories: Vec<PlannedDirectory>,
     pub(super) packed: Vec<PlannedFile>,
     pub(super) single: Vec<PlannedFile>,
+    /// Symbolic links to make.
+    pub(super) links: Vec<PlannedFile>,
     /// Octets of the whole pack.
     pub(super) pack_octets: u64,
     /// Directories with an index of their own, by their paths below the target.
@@ -57,10 +59,35 @@ impl Plan {
         }
     }
 
+    /// Returns the directory of the link `wanted`, its name and its target.
+    pub(super) fn link(&self, wanted: &PlannedFile) -> Option<PlannedLink<'_>> {
+        let directory = self.directories.get(wanted.directory as usize)?;
+        let (name, target) = link_of(&index_item(&self.octets, wanted.at as usize)?)?;
+        Some(PlannedLink { directory: &directory.path, name: OsStr::from_bytes(name), target })
+    }
+
     /// Returns the path of `wanted` below the target.
     pub(super) fn path(&self, wanted: &PlannedFile) -> PathBuf {
         self.entry(wanted)
             .map_or_else(PathBuf::new, |(listed, entry)| listed.path.join(OsStr::from_bytes(entry.name)))
+    }
+}
+
+/// A symbolic link to make.
+pub(super) struct PlannedLink<'a> {
+    pub(super) directory: &'a Path,
+    pub(super) name: &'a OsStr,
+    pub(super) target: &'a [u8],
+}
+
+/// Returns the name and the target of an entry that is a symbolic link.
+fn link_of<'a>(item: &IndexItem<'a>) -> Option<(&'a [u8], &'a [u8])> {
+    match *item {
+        IndexItem::File(entry) | IndexItem::Packed(entry) | IndexItem::Subdirectory(entry) => {
+            Some((entry.name, entry.link?))
+        }
+        IndexItem::LeftOut { name, link, .. } => Some((name, link?)),
+        IndexItem::Directory(_) => None,
     }
 }
 
@@ -71,6 +98,8 @@ struct CurrentDirectory {
     is_new: bool,
     /// Whether the directory cannot be entered; then its entries are skipped.
     is_closed: bool,
+    /// Whether a pattern excludes the directory.
+    is_excluded: bool,
     names: Vec<(usize, usize)>,
 }
 
@@ -81,7 +110,10 @@ struct IndexReader<'a, 'b> {
     base: PathBuf,
     /// Directories listed by their parents whose own elements have not been read yet: permissions
     /// and time.
-    expected: HashMap<PathBuf, (u16, u64)>,
+    expected: HashMap<PathBuf, (u16, Option<u64>)>,
+    /// Directories that a pattern excludes, and those below them.
+    excluded: HashSet<PathBuf>,
+    removals: Vec<Removal>,
     here: Option<CurrentDirectory>,
 }
 
@@ -91,19 +123,27 @@ pub(super) fn plan(
     tree: &mut Tree<'_>,
     base: &Path,
     mode: u16,
-    mtime_ns: u64,
+    mtime_ns: Option<u64>,
     octets: Vec<u8>,
 ) -> Result<Plan, GetError> {
-    let expected = HashMap::from([(base.to_owned(), (mode, mtime_ns))]);
-    let mut reading =
-        IndexReader { tree, plan: Plan::default(), base: base.to_owned(), expected, here: None };
+    let mut reading = IndexReader {
+        tree,
+        plan: Plan::default(),
+        base: base.to_owned(),
+        expected: HashMap::from([(base.to_owned(), (mode, mtime_ns))]),
+        excluded: HashSet::new(),
+        removals: Vec::new(),
+        here: None,
+    };
     for item in index(&octets) {
         let name = || reading.tree.name_of(base);
         let (at, item) = item.map_err(|error| GetError::Listing { name: name(), error })?;
         reading.take(&octets, at as u32, &item)?;
     }
     reading.leave(&octets)?;
-    let IndexReader { mut plan, expected, .. } = reading;
+    // All entries of the index are known now, so that their share can be judged.
+    let IndexReader { tree, mut plan, expected, removals, .. } = reading;
+    tree.remove(&removals)?;
     plan.further = expected.into_keys().filter(|path| path != base).collect();
     plan.further.sort_unstable();
     plan.octets = octets;
@@ -116,57 +156,87 @@ impl IndexReader<'_, '_> {
             self.leave(octets)?;
             return self.enter(Path::new(OsStr::from_bytes(below)));
         }
+        let mut start = 0;
         if let IndexItem::Packed(entry) = item {
             if entry.octets > PACKED_OCTETS_MAX {
                 let error = namely_wire::DecodeError::LengthTooLarge;
                 return Err(GetError::Listing { name: self.tree.name_of(&self.base), error });
             }
             // Skipped files count, too: records follow each other in the pack.
-            let start = self.plan.pack_octets;
+            start = self.plan.pack_octets;
             self.plan.pack_octets = start.saturating_add(1).saturating_add(entry.octets);
-            self.file(at, start, entry, true);
         }
         let Some(here) = &mut self.here else { return Ok(()) };
+        let (name, is_directory) = match *item {
+            IndexItem::File(entry) | IndexItem::Packed(entry) => (entry.name, false),
+            IndexItem::Subdirectory(entry) => (entry.name, true),
+            IndexItem::LeftOut { name, .. } => (name, false),
+            IndexItem::Directory(_) => return Ok(()),
+        };
+        here.names.push(range_in(octets, name));
+        let (path, is_closed) = (here.path.join(OsStr::from_bytes(name)), here.is_closed);
+        if here.is_excluded || self.tree.filter.excludes(&path, is_directory) {
+            if is_directory {
+                self.excluded.insert(path);
+            }
+            return Ok(());
+        }
+        if self.is_planned_link(at, item) {
+            return Ok(());
+        }
         match item {
-            IndexItem::File(entry) => self.file(at, 0, entry, false),
-            IndexItem::Subdirectory(entry) if !here.is_closed => {
-                here.names.push(range_in(octets, entry.name));
-                let path = here.path.join(OsStr::from_bytes(entry.name));
+            IndexItem::File(entry) => self.file(PlannedFile { at, directory: 0, start }, entry, false),
+            IndexItem::Packed(entry) => self.file(PlannedFile { at, directory: 0, start }, entry, true),
+            IndexItem::Subdirectory(entry) if !is_closed => {
                 self.expected.insert(path, (entry.mode, entry.mtime_ns));
             }
-            IndexItem::LeftOut(name, reason) => {
-                here.names.push(range_in(octets, name));
-                let path = here.path.join(OsStr::from_bytes(name));
-                self.tree.left_out(&path, *reason);
-            }
-            _ => {}
-        }
-        if let IndexItem::File(entry) | IndexItem::Packed(entry) = item
-            && let Some(here) = &mut self.here
-        {
-            here.names.push(range_in(octets, entry.name));
+            IndexItem::LeftOut { reason, .. } => self.tree.left_out(&path, *reason),
+            IndexItem::Subdirectory(_) | IndexItem::Directory(_) => {}
         }
         Ok(())
     }
 
-    fn file(&mut self, at: u32, start: u64, entry: &IndexEntry<'_>, is_packed: bool) {
+    /// Returns true if the entry is made as a symbolic link. A link that could lead out of the copy
+    /// is not: the copy may lie in another place than the producer's tree.
+    fn is_planned_link(&mut self, at: u32, item: &IndexItem<'_>) -> bool {
+        let Some(here) = self.here.as_ref().filter(|here| !here.is_closed) else { return false };
+        let Some((name, target)) = link_of(item).filter(|_| self.tree.options.links) else { return false };
+        if !stays_in_tree(target, here.path.components().count()) {
+            return false;
+        }
+        let is_there =
+            !here.is_new && self.tree.target_dir.is_link(&here.path, OsStr::from_bytes(name), target);
+        match is_there {
+            true => self.plan.unchanged += 1,
+            false => self.plan.links.push(PlannedFile { at, directory: here.number, start: 0 }),
+        }
+        true
+    }
+
+    /// Plans the fetch of a file, unless it is there. The directory of `wanted` is the current one.
+    fn file(&mut self, wanted: PlannedFile, entry: &IndexEntry<'_>, is_packed: bool) {
         let Some(here) = self.here.as_ref().filter(|here| !here.is_closed) else { return };
         let options = self.tree.options;
-        if !here.is_new && options.resume && self.tree.target_dir.is_there(&here.path, entry) {
+        let is_compared = !here.is_new && options.resume && !options.compare_content;
+        if is_compared && self.tree.target_dir.is_there(&here.path, entry) {
             self.plan.unchanged += 1;
             return;
         }
-        let wanted = PlannedFile { at, directory: here.number, start };
+        let wanted = PlannedFile { directory: here.number, ..wanted };
         self.plan.octets_wanted = self.plan.octets_wanted.saturating_add(entry.octets);
         if is_packed { self.plan.packed.push(wanted) } else { self.plan.single.push(wanted) }
     }
 
     fn enter(&mut self, below: &Path) -> Result<(), GetError> {
         let path = if below.as_os_str().is_empty() { self.base.clone() } else { self.base.join(below) };
+        if self.is_excluded(&path) {
+            self.excluded.insert(path.clone());
+            return self.skip(path);
+        }
         // A directory that its parent did not list, or a second element of one, is not part of this
         // tree.
         let expected = self.expected.remove(&path);
-        let (mode, mtime_ns) = expected.unwrap_or((0o700, 0));
+        let (mode, mtime_ns) = expected.unwrap_or((0o700, None));
         let replace = self.tree.options.delete;
         let entered =
             match expected {
@@ -193,9 +263,31 @@ impl IndexReader<'_, '_> {
         if !is_closed {
             self.tree.got.directories += 1;
         }
-        let mtime_ns = (!is_closed).then_some(mtime_ns);
+        let mtime_ns = mtime_ns.filter(|_| !is_closed);
         self.plan.directories.push(PlannedDirectory { path: path.clone(), mtime_ns });
-        self.here = Some(CurrentDirectory { path, number, is_new, is_closed, names: Vec::new() });
+        let is_excluded = false;
+        self.here =
+            Some(CurrentDirectory { path, number, is_new, is_closed, is_excluded, names: Vec::new() });
+        Ok(())
+    }
+
+    /// Returns true if a pattern excludes the directory, or one above it.
+    fn is_excluded(&self, path: &Path) -> bool {
+        !self.excluded.is_empty() && path.ancestors().any(|above| self.excluded.contains(above))
+    }
+
+    /// Skips the entries of an excluded directory.
+    fn skip(&mut self, path: PathBuf) -> Result<(), GetError> {
+        let number = self.plan.directories.len() as u32;
+        self.plan.directories.push(PlannedDirectory { path: path.clone(), mtime_ns: None });
+        self.here = Some(CurrentDirectory {
+            path,
+            number,
+            is_new: true,
+            is_closed: true,
+            is_excluded: true,
+            names: Vec::new(),
+        });
         Ok(())
     }
 
@@ -209,7 +301,7 @@ impl IndexReader<'_, '_> {
         here.names.sort_unstable_by(|a, b| name_at(a).cmp(&name_at(b)));
         let is_known =
             |name: &[u8]| here.names.binary_search_by(|span| name_at(span).cmp(&Some(name))).is_ok();
-        self.tree.remove_others(&here.path, &is_known)
+        self.tree.note_others(&here.path, &is_known, &mut self.removals)
     }
 }
 
@@ -231,29 +323,5 @@ impl Tree<'_> {
     fn left_out(&mut self, path: &Path, reason: LeftOut) {
         self.got.left_out += 1;
         self.emit(TreeEvent::LeftOut(path, reason));
-    }
-
-    /// Removes the entries of the directory `path` that `is_known` does not accept.
-    pub(super) fn remove_others(
-        &mut self,
-        path: &Path,
-        is_known: &dyn Fn(&[u8]) -> bool,
-    ) -> Result<(), GetError> {
-        let fault = |dir: &TargetDirectory, error| GetError::Target { path: dir.path().join(path), error };
-        let others = match self.target_dir.others(path, is_known) {
-            Ok(others) => others,
-            Err(error) => return self.failed(path, fault(&self.target_dir, error)),
-        };
-        for other in others {
-            let at = path.join(&other);
-            match self.target_dir.remove(path, &other) {
-                Ok(()) => {
-                    self.got.deleted += 1;
-                    self.emit(TreeEvent::Deleted(&at));
-                }
-                Err(error) => self.failed(&at, fault(&self.target_dir, error))?,
-            }
-        }
-        Ok(())
     }
 }

@@ -10,7 +10,7 @@ use namely_transport::object::Part;
 
 use super::place::TargetDirectory;
 use super::plan::{Plan, PlannedFile};
-use crate::get::GetError;
+use crate::get::{GetError, GetOptions};
 use crate::pack::{RECORD_CONTENT, RECORD_UNREADABLE};
 
 /// A gap of at most this many unwanted segments is fetched rather than skipped.
@@ -35,6 +35,8 @@ pub(super) fn parts(plan: &Plan, octets: u64) -> Vec<Part> {
 #[derive(Debug, Default)]
 pub(super) struct PackProgress {
     pub(super) files: Cell<u64>,
+    /// Files that have the content already.
+    pub(super) unchanged: Cell<u64>,
     pub(super) octets: Cell<u64>,
 }
 
@@ -42,7 +44,9 @@ pub(super) struct PackReceiver<'a> {
     pub(super) plan: &'a Plan,
     pub(super) target_dir: &'a mut TargetDirectory,
     pub(super) segment_octets: u64,
-    pub(super) sync: bool,
+    sync: bool,
+    /// Whether a file that has the content already is left alone.
+    compare_content: bool,
     pub(super) done: &'a PackProgress,
     /// The next file, and the octets of its record that were received.
     next: usize,
@@ -62,14 +66,15 @@ impl<'a> PackReceiver<'a> {
         plan: &'a Plan,
         target_dir: &'a mut TargetDirectory,
         segment_octets: u64,
-        sync: bool,
+        options: &GetOptions,
         done: &'a PackProgress,
     ) -> Self {
         PackReceiver {
             plan,
             target_dir,
             segment_octets,
-            sync,
+            sync: options.sync,
+            compare_content: options.compare_content,
             done,
             next: 0,
             received: 0,
@@ -95,6 +100,10 @@ impl<'a> PackReceiver<'a> {
                 self.changed.push(*wanted);
                 return Ok(());
             }
+        }
+        if self.compare_content && self.target_dir.has_content(&directory.path, &entry, &self.content) {
+            self.done.unchanged.set(self.done.unchanged.get() + 1);
+            return Ok(());
         }
         match self.target_dir.write(&directory.path, &entry, &self.content, self.sync) {
             Ok(()) => {
