@@ -67,5 +67,8 @@ impl Failure {
 
 /// The failure of an operation on a file.
 pub fn io_failure(what: &str, path: &std::path::Path, error: std::io::Error) -> Failure {
-    Failure::failed(format!("cannot {what} {}: {error}", path.display()))
+    // The number of the system's error is of no use to a user.
+    let text = error.to_string();
+    let reason = text.split_once(" (os error ").map_or(text.as_str(), |(reason, _)| reason);
+    Failure::failed(format!("cannot {what} {}: {reason}", path.display()))
 }

@@ -322,9 +322,7 @@ pub fn get_failure(error: GetError) -> Failure {
         GetError::IsDirectory { .. } => " with --recursive",
         GetError::Older { .. } => ": --allow-older",
         GetError::TooOld { .. } => ": --max-age",
-        GetError::Interrupted { kept_octets: 1.., .. } | GetError::NoSpace { kept_octets: 1.., .. } => {
-            " with --resume"
-        }
+        GetError::TooManyRemovals { .. } => ": --max-delete",
         GetError::Busy { .. } | GetError::UntrustedFile { .. } => " with -o PATH",
         _ => "",
     };

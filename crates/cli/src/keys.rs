@@ -45,28 +45,61 @@ pub fn data_signer(name: &Name, digest: bool) -> Result<Signer, Failure> {
     }
 }
 
-/// Returns the signer of Data below `prefix`. Creates a key for `prefix` if there is none, so that
-/// publishing needs no setup.
-pub fn data_signer_or_new(ctx: &Context<'_>, prefix: &Name) -> Result<Signer, Failure> {
-    let chain = key_chain()?;
-    if let Some(entry) = chain.key_above(prefix.as_name()).map_err(key_failure)? {
-        return signer_of(&chain, &entry);
+/// The key that signs the data that a command publishes.
+#[derive(Debug)]
+pub struct PublisherKey {
+    /// Signs with the key.
+    pub signer: Signer,
+    /// The key, if this command has made it.
+    made: Option<KeyEntry>,
+}
+
+impl PublisherKey {
+    /// Returns the key of the longest identity above `prefix`. Creates a key for `prefix` if there
+    /// is none, so that publishing needs no setup.
+    pub fn find_or_make(prefix: &Name) -> Result<Self, Failure> {
+        let chain = key_chain()?;
+        if let Some(entry) = chain.key_above(prefix.as_name()).map_err(key_failure)? {
+            return Ok(PublisherKey { signer: signer_of(&chain, &entry)?, made: None });
+        }
+        let now_ns = signing_time()?;
+        let entry = chain
+            .generate(&NewKey {
+                identity: prefix.as_name(),
+                key_type: KeyType::Ed25519,
+                validity: validity::days_from(now_ns, VALIDITY_DAYS),
+                version: now_ns / 1_000_000,
+                passphrase: None,
+            })
+            .map_err(key_failure)?;
+        Ok(PublisherKey { signer: signer_of(&chain, &entry)?, made: Some(entry) })
     }
-    let now_ns = signing_time()?;
-    let entry = chain
-        .generate(&NewKey {
-            identity: prefix.as_name(),
-            key_type: KeyType::Ed25519,
-            validity: validity::days_from(now_ns, VALIDITY_DAYS),
-            version: now_ns / 1_000_000,
-            passphrase: None,
-        })
-        .map_err(key_failure)?;
-    ctx.out.remark(format!(
-        "made the key {}; others trust it after `namely cert export {prefix} > FILE` here and `namely cert trust FILE` there",
-        entry.name
-    ));
-    signer_of(&chain, &entry)
+
+    /// Remarks on a key that was made.
+    pub fn announce(&self, ctx: &Context<'_>) {
+        let Some(made) = &self.made else { return };
+        let identity = made.identity();
+        ctx.out.remark(format!(
+            "made the key {}; others trust it after `namely cert export {identity} > FILE` here and `namely cert trust FILE` there",
+            made.name
+        ));
+    }
+
+    /// Takes back a key that was made for a command that then fails to publish: it has signed no
+    /// data. Returns the failure of the command.
+    pub fn take_back(&self, failure: Failure) -> Failure {
+        let Some(made) = &self.made else { return failure };
+        if let Ok(Err(error)) = key_chain().map(|chain| chain.take_back(made)) {
+            tracing::warn!(%error, key = %made.name, "the unused key stays");
+        }
+        failure
+    }
+}
+
+/// Returns the folder in which the versions of served files survive the server; `None` without a
+/// key chain.
+pub fn versions_folder() -> Option<PathBuf> {
+    key_chain().ok()?.folder().map(|folder| folder.join("versions"))
 }
 
 /// Returns the certificates of the keys that may sign below `prefix`, for each key the preferred

@@ -215,17 +215,28 @@ fn interrupted(home: &Home, signal: Signal) -> Ended {
 }
 
 #[test]
-fn a_killed_get_continues_with_resume() {
+fn a_killed_get_continues_by_itself() {
     let mut home = Home::with_router();
     fs::create_dir(home.path("data")).unwrap();
     write_file(&home.path("data/big"), 50_000_000, 6);
     home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
     let part = home.path("out.namely-part");
     assert_eq!(interrupted(&home, Signal::KILL).code, None);
-    let got = &home.json(["get", "/lab/big", "-o", "out", "--resume"])[0];
+    let got = &home.json(["get", "/lab/big", "-o", "out"])[0];
     assert!(got["resumed_octets"].as_u64() > Some(0), "{got}");
     same(&home.path("data/big"), &home.path("out"));
     assert!(!part.exists());
+
+    interrupted(&home, Signal::KILL);
+    let end = home.run(["get", "/lab/big", "-o", "out", "--resume"]);
+    assert_eq!(end.code, Some(0), "{end:?}");
+    assert!(
+        end.stderr.contains("continuing an earlier fetch") || end.stdout.contains("earlier fetch"),
+        "{end:?}"
+    );
+    interrupted(&home, Signal::KILL);
+    let got = &home.json(["get", "/lab/big", "-o", "out", "--no-resume"])[0];
+    assert_eq!(got["resumed_octets"].as_u64(), Some(0), "{got}");
 }
 
 #[test]
@@ -274,15 +285,15 @@ fn every_congestion_control_fetches_a_file() {
 }
 
 #[test]
-fn ctrl_c_keeps_verified_data_for_resume() {
+fn ctrl_c_keeps_verified_data() {
     let mut home = Home::with_router();
     fs::create_dir(home.path("data")).unwrap();
     write_file(&home.path("data/big"), 50_000_000, 7);
     home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
     let end = interrupted(&home, Signal::INT);
     assert_eq!(end.code, Some(130), "{end:?}");
-    assert!(end.stderr.contains("--resume"), "{end:?}");
-    home.ok(["get", "/lab/big", "-o", "out", "--resume"]);
+    assert!(end.stderr.contains("the same fetch continues there"), "{end:?}");
+    home.ok(["get", "/lab/big", "-o", "out"]);
     same(&home.path("data/big"), &home.path("out"));
 }
 
@@ -585,4 +596,63 @@ fn a_cms_file_is_fetched_by_name() {
     }
     let directory = home.fails(4, ["get", "/cms/store/data", "--range", "0-9", "-o", "none"]);
     assert!(directory.contains("there is no"), "{directory}");
+}
+
+#[test]
+fn a_failed_serve_leaves_no_key() {
+    let mut home = Home::with_router();
+    fs::create_dir(home.path("data")).unwrap();
+    write_file(&home.path("data/f"), 10, 1);
+    home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
+    let before = home.json(["key", "list"]);
+    let too_large = home.run(["serve", "data", "--prefix", "/other", "--segment-size", "9000"]);
+    assert_eq!(too_large.code, Some(1), "{too_large:?}");
+    assert!(!too_large.stderr.contains("made the key"), "{too_large:?}");
+    assert_eq!(home.json(["key", "list"]), before);
+}
+
+#[test]
+fn a_long_list_marks_unreadable_files() {
+    let home = lab();
+    let locked = home.path("data/locked");
+    write_file(&locked, 100_000, 3);
+    fs::set_permissions(&locked, std::os::unix::fs::PermissionsExt::from_mode(0)).unwrap();
+    if fs::File::open(&locked).is_ok() {
+        return skip(Need::Kernel, "root reads everything");
+    }
+    let rows = home.json(["ls", "/lab", "--long"]);
+    let kind = |name: &str| rows.iter().find(|row| row["name"] == name).map(|row| row["kind"].clone());
+    assert_eq!(kind("locked"), Some("unreadable".into()), "{rows:?}");
+    assert_eq!(kind("a.bin"), Some("file".into()), "{rows:?}");
+}
+
+#[test]
+fn a_reader_that_has_enough_ends_get() {
+    let home = lab();
+    write_file(&home.path("data/big"), 5_000_000, 4);
+    let mut get = home.namely(["get", "/lab/big", "-o", "-"]);
+    let mut get = get.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = [0; 10];
+    std::io::Read::read_exact(&mut get.stdout.take().unwrap(), &mut first).unwrap();
+    let end = common::ended(get.wait_with_output().unwrap());
+    assert_eq!((end.code, end.stderr.contains("error")), (Some(0), false), "{end:?}");
+}
+
+#[test]
+fn errors_name_the_target_and_a_remedy() {
+    let home = lab();
+    let end = home.fails(1, ["get", "/lab/a.bin", "-o", "nowhere/x"]);
+    assert!(
+        end.contains("cannot write nowhere/x: No such file or directory") && !end.contains("os error"),
+        "{end}"
+    );
+    assert!(end.contains("make the folder first"), "{end}");
+    let end = home.fails(4, ["get", "/lab/none", "--range", "7-9"]);
+    assert!(end.contains("octets 7-9 of /lab/none") && !end.contains("32="), "{end}");
+    fs::create_dir(home.path("mine")).unwrap();
+    fs::write(home.path("mine/thesis.tex"), "years").unwrap();
+    let end = home.fails(1, ["get", "/lab", "-r", "mine", "--delete"]);
+    assert!(end.contains("no copy of /lab") && home.path("mine/thesis.tex").exists(), "{end}");
+    let end = home.fails(2, ["get", "/lab", "-r", "copy", "--exclude", "a[b"]);
+    assert!(end.contains("'['"), "{end}");
 }

@@ -2,17 +2,21 @@
 
 mod tree;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use namely_files::get::{CLOCK_SKEW_MAX, check_age, find_file};
-use namely_files::{GetError, GetOptions, get_object, get_to_writer};
+use namely_files::get::{CLOCK_SKEW_MAX, check_age, find_file, get_newest, get_newest_to_writer};
+use namely_files::{FetchedFile, GetError, GetOptions};
 use namely_security::validity::UtcTime;
+use namely_socket::{Consumer, FetchError, Flow};
+use namely_transport::object::{Object, ObjectError, Progress};
 use namely_wire::types::GENERIC_COMPONENT;
 use namely_wire::{ByteRange, Name};
 use serde_json::json;
 
+use self::tree::TreeArgs;
 use crate::context::Context;
 use crate::failure::{Exit, Failure, io_failure};
 use crate::fetching::{Transfer, Watch, consumer_of_all, get_failure, summary_json, summary_text};
@@ -23,10 +27,13 @@ use crate::output::octets_text;
 /// Age in s from which on the answer for the newest version is reported as old.
 const OLD_S: u64 = 3600;
 
+/// Number of damaged ranges that are named.
+const DAMAGED_NAMED_MAX: usize = 10;
+
 /// Fetch a file or a directory by name, verified.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  namely get /lab/data/run7.root\n  namely get /lab/data/run7.root results/\n  namely get /lab/data --recursive copy\n  namely get /lab/data --recursive copy --delete --dry-run\n  namely get /lab/data/run7.root -o - | sha256sum\n  namely get /lab/data/run7.root --range 0-1023 -o head"
+    after_help = "Examples:\n  namely get /lab/data/run7.root\n  namely get /lab/data/run7.root results/\n  namely get /lab/data --recursive copy\n  namely get /lab/data --recursive copy --delete --dry-run\n  namely get /lab/data -r copy --include '*.root' --include '*/' --exclude '*'\n  namely get /lab/data/run7.root -o - | sha256sum\n  namely get /lab/data/run7.root --range 0-1023 -o head"
 )]
 pub struct Get {
     /// The name.
@@ -43,23 +50,18 @@ pub struct Get {
     /// size and time.
     #[arg(long, short)]
     recursive: bool,
-    /// With --recursive: fetch also files that exist in the copy.
-    #[arg(long, requires = "recursive", conflicts_with = "resume")]
-    again: bool,
-    /// With --recursive: remove entries from the copy that the producer does not have. Links are
-    /// removed, never followed.
-    #[arg(long, requires = "recursive")]
-    delete: bool,
-    /// With --recursive: only print the changes; fetch, write and remove nothing.
-    #[arg(long, short = 'n', requires = "recursive")]
-    dry_run: bool,
+    #[command(flatten)]
+    of_tree: TreeArgs,
     /// Only these octets of the file, counted from 0: 0-1023, or 1024- for the rest. The producer
     /// cuts the range; it ends at the end of the file.
     #[arg(long, value_name = "FIRST-LAST", conflicts_with = "recursive")]
     range: Option<ByteRange>,
-    /// Continue an earlier, interrupted get.
+    /// Continue an earlier, interrupted get: the default.
     #[arg(long)]
     resume: bool,
+    /// Discard what an earlier, interrupted get has left.
+    #[arg(long, conflicts_with = "resume")]
+    no_resume: bool,
     /// Sync the file to the disk before it gets its name.
     #[arg(long)]
     sync: bool,
@@ -84,61 +86,67 @@ impl Get {
             return self.tree(ctx, &consumer, watch);
         }
         let name = self.object_name()?;
-        let mut object = find_file(&consumer, &name).map_err(|error| self.not_found(error))?;
+        let object = find_file(&consumer, &name).map_err(|error| self.not_found(error))?;
         report_age(ctx, object.as_of_ns);
-        let mut see = |progress: &_| watch.see("", progress);
         if self.local_path() == Some(Path::new("-")) {
-            check_age(&object, &self.options()).map_err(get_failure)?;
-            let mut stdout = ctx.out.content();
-            let progress = get_to_writer(&consumer, &object, &mut stdout, &mut see).map_err(get_failure)?;
-            drop(watch);
-            ctx.out.remark(summary_text(&progress));
-            return Ok(());
+            return self.to_stdout(ctx, &consumer, object, watch);
         }
-        let (options, target) = (self.options(), self.target()?);
-        let mut got = get_object(&consumer, &object, &target, options, &mut see);
-        if let Err(error @ GetError::Changed { .. }) = &got {
-            watch.remark(ctx.out, format!("{error}; fetching the new version"));
-            object = find_file(&consumer, &name).map_err(|error| self.not_found(error))?;
-            got = get_object(&consumer, &object, &target, options, &mut see);
-        }
-        let got = got.map_err(get_failure)?;
+        let target = self.target()?;
+        let mut is_continued = false;
+        let mut see = |progress: &Progress| {
+            let kept = progress.octets_done.saturating_sub(progress.octets);
+            if kept > 0 && !std::mem::replace(&mut is_continued, true) {
+                let kept = octets_text(kept);
+                watch.remark(
+                    ctx.out,
+                    format!("continuing an earlier fetch: {kept} are there; --no-resume starts again"),
+                );
+            }
+            watch.see("", progress)
+        };
+        let mut changed =
+            |error: &GetError| watch.remark(ctx.out, format!("{error}; fetching the new version"));
+        let got = get_newest(&consumer, object, &target, self.options(), &mut changed, &mut see);
         drop(watch);
-        let verified =
-            got.reason.as_ref().map_or_else(|| "each packet's signature".into(), |r| r.to_string());
-        ctx.out.answer(
-            || {
-                let resumed = match got.resumed_octets {
-                    0 => String::new(),
-                    octets => format!(", {} from an earlier fetch", octets_text(octets)),
-                };
-                [
-                    format!("{}: {}{resumed}", got.path.display(), summary_text(&got.progress)),
-                    format!("  {verified}"),
-                ]
-            },
-            || {
-                let mut value = summary_json(&got.progress);
-                value["name"] = json!(got.object.to_string());
-                value["path"] = json!(got.path);
-                value["resumed_octets"] = json!(got.resumed_octets);
-                value["verified"] = json!(verified);
-                value
-            },
-        );
+        match got {
+            Ok(got) => report(ctx, &got),
+            Err(error) if is_closed_pipe(&error) => {}
+            Err(error) => return Err(self.failure(error)),
+        }
+        Ok(())
+    }
+
+    /// Writes the file to standard output. A reader that has enough ends the command.
+    fn to_stdout(
+        &self,
+        ctx: &Context<'_>,
+        consumer: &Consumer,
+        object: Object,
+        watch: Watch,
+    ) -> Result<(), Failure> {
+        check_age(&object, &self.options()).map_err(|error| self.failure(error))?;
+        let mut see = |progress: &Progress| -> Flow { watch.see("", progress) };
+        let mut changed =
+            |error: &GetError| watch.remark(ctx.out, format!("{error}; fetching the new version"));
+        let mut stdout = ctx.out.content();
+        let written = get_newest_to_writer(consumer, object, &mut stdout, &mut changed, &mut see);
+        drop(watch);
+        match written {
+            Ok(progress) => ctx.out.remark(summary_text(&progress)),
+            Err(error) if is_closed_pipe(&error) => {}
+            Err(error) => return Err(self.failure(error)),
+        }
         Ok(())
     }
 
     fn options(&self) -> GetOptions {
         let secret = keys::resume_secret();
         GetOptions {
-            resume: self.resume,
+            resume: !self.no_resume,
             sync: self.sync,
             secret,
             allow_older: self.allow_older,
             age_max: self.max_age.map(Duration::from_secs),
-            delete: self.delete,
-            dry_run: self.dry_run,
             ..GetOptions::default()
         }
     }
@@ -153,8 +161,20 @@ impl Get {
         Ok(range.name_of(self.name.as_name()))
     }
 
+    /// Converts the error of a fetch. A range of a file has a name that its user has not given.
+    fn failure(&self, error: GetError) -> Failure {
+        let mut failure = get_failure(error);
+        if let Some(range) = self.range {
+            let inner = range.name_of(self.name.as_name()).to_string();
+            let shown = format!("octets {range} of {}", self.name);
+            failure.message = failure.message.replace(&inner, &shown);
+            failure.hint = failure.hint.map(|hint| hint.replace(&inner, &self.name.to_string()));
+        }
+        failure
+    }
+
     fn not_found(&self, error: GetError) -> Failure {
-        let failure = get_failure(error);
+        let failure = self.failure(error);
         match self.range {
             Some(range) if failure.exit == Exit::NotFound => Failure {
                 unrouted: None,
@@ -202,6 +222,49 @@ impl Get {
                 .hint("give a path with -o PATH")),
         }
     }
+}
+
+/// Returns true if the reader of a pipe has closed it: it has read enough.
+fn is_closed_pipe(error: &GetError) -> bool {
+    matches!(
+        error.fetch_error(),
+        Some(FetchError::Object(ObjectError::Sink(error))) if error.kind() == io::ErrorKind::BrokenPipe
+    )
+}
+
+/// Reports a fetched file.
+fn report(ctx: &Context<'_>, got: &FetchedFile) {
+    for range in got.damaged.iter().take(DAMAGED_NAMED_MAX) {
+        let path = got.path.display();
+        ctx.out.remark(format!(
+            "{path}: octets {} to {} had changed since they were fetched; fetched again",
+            range.start,
+            range.end.saturating_sub(1)
+        ));
+    }
+    let verified = got.reason.as_ref().map_or_else(|| "each packet's signature".into(), |r| r.to_string());
+    ctx.out.answer(
+        || {
+            let resumed = match got.resumed_octets {
+                0 => String::new(),
+                octets => format!(", {} from an earlier fetch", octets_text(octets)),
+            };
+            [
+                format!("{}: {}{resumed}", got.path.display(), summary_text(&got.progress)),
+                format!("  {verified}"),
+            ]
+        },
+        || {
+            let damaged: Vec<_> = got.damaged.iter().map(|range| [range.start, range.end]).collect();
+            let mut value = summary_json(&got.progress);
+            value["name"] = json!(got.object.to_string());
+            value["path"] = json!(got.path);
+            value["resumed_octets"] = json!(got.resumed_octets);
+            value["damaged"] = json!(damaged);
+            value["verified"] = json!(verified);
+            value
+        },
+    );
 }
 
 /// Reports the age of the answer for the newest version if it is old, or if its time is in the

@@ -26,8 +26,8 @@ pub struct Ls {
     /// The directory's name.
     #[arg(value_parser = name)]
     name: Name,
-    /// Also fetch the size and the time of each file. With --json this is done for up to 1,000
-    /// files in any case.
+    /// Also fetch the size and the time of each file. A file that its producer cannot read is
+    /// marked as `unreadable`. With --json this is done for up to 1,000 files in any case.
     #[arg(long, short)]
     long: bool,
     #[command(flatten)]

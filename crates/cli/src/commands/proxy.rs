@@ -195,7 +195,7 @@ impl EgressArgs {
         for (site, origin) in &self.sites {
             let name = self.prefix.join_generic(site);
             // A missing key is created at once, as by `namely serve`.
-            keys::data_signer_or_new(ctx, &name)?;
+            keys::PublisherKey::find_or_make(&name)?.announce(ctx);
             let options = ProducerOptions {
                 router: ctx.global.router.clone(),
                 trust_router_of: ctx.global.trusted(),

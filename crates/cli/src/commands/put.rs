@@ -17,7 +17,7 @@ use serde_json::json;
 use super::serve::SignBy;
 use crate::context::Context;
 use crate::failure::{Failure, io_failure};
-use crate::keys;
+use crate::keys::{self, PublisherKey};
 use crate::output::octets_text;
 use crate::router::{RouterWait, command_failure, remark_on_reach};
 use crate::signing::serve_signed;
@@ -58,17 +58,20 @@ impl Put {
         // The signals are handled only from here on, so that Ctrl-C ends a wait for the input.
         let stop = crate::stop::flag()?;
         let octets = input.octets();
-        let signer = keys::data_signer_or_new(ctx, &name)?;
+        let key = PublisherKey::find_or_make(&name)?;
+        let signer = key.signer.clone();
         let options = PutOptions {
             segment_octets: self.segment_size,
             signing: self.sign.into(),
             ..PutOptions::new(name.clone(), namely_host::clock::unix_ns() / 1_000_000)
         };
         let mut publication = Publication::new(input, options, signer.clone())
-            .map_err(|e| Failure::failed(e.to_string()))?
+            .map_err(|e| key.take_back(Failure::failed(e.to_string())))?
             .with_certificates(keys::certificates_for(&name)?);
         connection.set_signer(namely_client::default_signer());
-        let reach = register(&mut connection, &mut publication).map_err(command_failure)?;
+        let reach = register(&mut connection, &mut publication)
+            .map_err(|error| key.take_back(command_failure(error)))?;
+        key.announce(ctx);
         remark_on_reach(ctx, connection.uri(), &name, reach);
         let object = publication.object().to_string();
         ctx.out.answer(

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::{Failure, io_failure};
-use crate::keys;
+use crate::keys::{self, PublisherKey};
 use crate::options::name;
 use crate::router::{RouterWait, command_failure, remark_on_reach};
 use crate::signing::serve_signed;
@@ -79,22 +79,26 @@ impl Serve {
         // Without a router, the command must not create a key.
         let mut waits_on = || !stop.load(Ordering::Relaxed);
         let Some(mut connection) = self.waiting.open(ctx, &mut waits_on)? else { return Ok(()) };
-        let signer = keys::data_signer_or_new(ctx, &self.prefix)?;
+        let key = PublisherKey::find_or_make(&self.prefix)?;
+        let signer = key.signer.clone();
         let options = ServeOptions {
             segment_octets: self.segment_size,
             signing: self.sign.into(),
             links_lead_out: self.follow_links,
+            versions: keys::versions_folder(),
             ..ServeOptions::new(self.prefix.clone())
         };
         let mut server = FileServer::new(&self.dir, options, signer.clone())
-            .map_err(|e| Failure::failed(e.to_string()))?
+            .map_err(|e| key.take_back(Failure::failed(e.to_string())))?
             .with_certificates(keys::certificates_for(&self.prefix)?);
         if self.announce {
             server = server.with_announcements();
         }
         // The default signer is read again, because the key may be new.
         connection.set_signer(namely_client::default_signer());
-        let reach = register(&mut connection, &mut server).map_err(command_failure)?;
+        let reach =
+            register(&mut connection, &mut server).map_err(|error| key.take_back(command_failure(error)))?;
+        key.announce(ctx);
         remark_on_reach(ctx, connection.uri(), &self.prefix, reach);
         ctx.out.remark(format!(
             "serving {} as {} at {}; Ctrl-C stops",
@@ -113,7 +117,7 @@ impl Serve {
                     "octets": c.octets, "manifests": c.manifests, "metadata": c.metadata,
                     "not_found": c.not_found, "gone": c.gone, "refused_paths": c.refused_paths,
                     "refused_ranges": c.refused_ranges,
-                    "read_errors": c.read_errors,
+                    "read_errors": c.read_errors, "source_missing": c.source_missing,
                 })
             },
         );

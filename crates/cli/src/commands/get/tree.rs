@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use namely_files::get::{FetchedTree, TreeEvent};
-use namely_files::{GetError, GetOptions, get_tree};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use namely_files::get::{FetchedTree, Filter, TreeEvent, get_tree_filtered};
+use namely_files::{GetError, GetOptions};
 use namely_socket::{Consumer, Flow};
 use serde_json::json;
 
@@ -16,18 +17,113 @@ use crate::output::{Text, octets_text};
 /// Maximum number of skipped or failed entries that are named. Further entries are only counted.
 const NAMED_MAX: u64 = 10;
 
+/// The remedy for failures that may pass.
+const AGAIN: &str = "run the same command again to fetch the missing files";
+
+/// Options of a fetch of a directory.
+#[derive(Debug, Args)]
+pub(super) struct TreeArgs {
+    /// With --recursive: fetch also files that exist in the copy.
+    #[arg(long, requires = "recursive", conflicts_with = "resume")]
+    again: bool,
+    /// With --recursive: compare the contents of files instead of their sizes and times.
+    #[arg(long, requires = "recursive", conflicts_with = "again")]
+    compare_content: bool,
+    /// With --recursive: remove entries from the copy that the producer does not have. Links are
+    /// removed, never followed.
+    #[arg(long, requires = "recursive")]
+    delete: bool,
+    /// With --delete: remove at most N entries, with those in removed directories. By default, at
+    /// most half of a copy of more than ten entries.
+    #[arg(long, value_name = "N", requires = "delete")]
+    max_delete: Option<u64>,
+    /// With --recursive: make symbolic links that stay in the tree as links, instead of copies of
+    /// the files that they lead to.
+    #[arg(long, requires = "recursive")]
+    links: bool,
+    /// With --recursive: only print the changes; fetch, write and remove nothing.
+    #[arg(long, short = 'n', requires = "recursive")]
+    dry_run: bool,
+    #[command(flatten)]
+    patterns: Patterns,
+}
+
+/// The patterns of --include and --exclude, in their order on the command line.
+#[derive(Debug, Default)]
+struct Patterns(Filter);
+
+impl Args for Patterns {
+    fn augment_args(command: Command) -> Command {
+        let pattern = |name: &'static str, help: &'static str| {
+            Arg::new(name)
+                .long(name)
+                .value_name("PATTERN")
+                .action(ArgAction::Append)
+                .requires("recursive")
+                .help(help)
+        };
+        command
+            .arg(pattern(
+                "include",
+                "With --recursive: fetch entries that match the pattern; the first pattern that an entry matches decides",
+            ))
+            .arg(pattern(
+                "exclude",
+                "With --recursive: leave out entries that match the pattern, and keep them in the copy: `*.tmp`, `/logs/`, `a/**/b`",
+            ))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Patterns {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut patterns = Vec::new();
+        for (name, is_include) in [("include", true), ("exclude", false)] {
+            let values = matches.get_many::<String>(name).into_iter().flatten();
+            let indices = matches.indices_of(name).into_iter().flatten();
+            patterns.extend(indices.zip(values).map(|(at, pattern)| (at, pattern, is_include)));
+        }
+        patterns.sort_unstable();
+        let mut filter = Filter::default();
+        for (_, pattern, is_include) in patterns {
+            let refused =
+                |error| clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{error}\n"));
+            filter.push(pattern, is_include).map_err(refused)?;
+        }
+        Ok(Patterns(filter))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
 impl Get {
     pub(super) fn tree(&self, ctx: &Context<'_>, consumer: &Consumer, watch: Watch) -> Result<(), Failure> {
-        let options = GetOptions { resume: !self.again, ..self.options() };
+        let args = &self.of_tree;
+        let options = GetOptions {
+            resume: !args.again,
+            delete: args.delete,
+            delete_max: args.max_delete,
+            dry_run: args.dry_run,
+            compare_content: args.compare_content,
+            links: args.links,
+            ..self.options()
+        };
         let target = self.tree_target()?;
-        let mut events = Events { ctx, watch: &watch, dry_run: self.dry_run, left_out: 0, failed: 0 };
-        let got = get_tree(consumer, &self.name, &target, options, &mut |event| events.take(&event));
+        let mut events = Events { ctx, watch: &watch, dry_run: args.dry_run, left_out: 0, failed: 0 };
+        let mut take = |event: TreeEvent<'_>| events.take(&event);
+        let got = get_tree_filtered(consumer, &self.name, &target, options, &args.patterns.0, &mut take);
         drop(watch);
         let got = got.map_err(|error| {
-            let is_short = !matches!(error, GetError::NotDirectory { .. });
+            let may_pass = error.may_pass();
             let failure = get_failure(error);
             match failure.hint {
-                None if is_short => failure.hint("run the same command again to fetch the missing files"),
+                None if may_pass => failure.hint(AGAIN),
                 _ => failure,
             }
         })?;
@@ -38,28 +134,27 @@ impl Get {
                     "name": self.name.to_string(), "path": target.display().to_string(), "files": got.files,
                     "octets": got.octets, "unchanged": got.unchanged, "directories": got.directories,
                     "deleted": got.deleted, "left_out": got.left_out, "failed": got.failures,
-                    "dry_run": self.dry_run,
+                    "links": got.links, "dry_run": args.dry_run,
                 })
             },
         );
         let count = got.failures;
-        match got.failed.into_iter().next() {
-            None => Ok(()),
-            Some((_, error)) => {
-                let first = get_failure(error);
-                let message = match count {
-                    1 => format!("1 file was not fetched: {first}"),
-                    _ => format!("{count} files were not fetched; the first: {first}"),
-                };
-                Err(Failure::new(first.exit, message)
-                    .hint("run the same command again to fetch the missing files"))
-            }
-        }
+        // The same command helps only if the reason of a failure may pass.
+        let may_pass = got.failed.iter().any(|(_, error)| error.may_pass());
+        let Some((_, error)) = got.failed.into_iter().next() else { return Ok(()) };
+        let first = get_failure(error);
+        let message = match count {
+            1 => format!("1 file was not fetched: {first}"),
+            _ => format!("{count} files were not fetched; the first: {first}"),
+        };
+        let failure = Failure { hint: first.hint, ..Failure::new(first.exit, message) };
+        Err(if may_pass { failure.hint(AGAIN) } else { failure })
     }
 
     fn summary(&self, target: &Path, got: &FetchedTree) -> String {
         let files = files_text(got.files);
-        let fetched = match self.dry_run {
+        let dry_run = self.of_tree.dry_run;
+        let fetched = match dry_run {
             true => format!("{files} would be fetched"),
             false => format!("{files} ({}) fetched", octets_text(got.octets)),
         };
@@ -69,11 +164,12 @@ impl Get {
         };
         let directories = if got.directories == 1 { "directory" } else { "directories" };
         format!(
-            "{}: {fetched}, {} unchanged, {} {directories}{}{}{}",
+            "{}: {fetched}, {} unchanged, {} {directories}{}{}{}{}",
             target.display(),
             got.unchanged,
             got.directories,
-            count(got.deleted, if self.dry_run { "would be deleted" } else { "deleted" }),
+            count(got.links, if dry_run { "links would be made" } else { "links made" }),
+            count(got.deleted, if dry_run { "would be deleted" } else { "deleted" }),
             count(got.left_out, "not served"),
             count(got.failures, "failed"),
         )
