@@ -12,7 +12,7 @@ mod version_store;
 mod versions;
 
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -383,6 +383,11 @@ impl FileServer {
                 tracing::info!("{} is another directory now", now.path().display());
                 self.root = Arc::new(now);
                 self.indexes.clear();
+            }
+            Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                // The process may have no descriptor left, for example.
+                let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+                return Err(Refusal::Unreadable(errno));
             }
             Err(error) => {
                 if !std::mem::replace(&mut self.is_source_missing, true) {

@@ -74,8 +74,9 @@ impl Versions {
         let key = PathKey::of(path);
         let Some(entry) = self.records.get_mut(&key) else {
             let record = VersionRecord { version: self.first(stamp), stamp: *stamp };
-            self.write(key, &record);
+            // Inserted first: a full table is written anew, without records that are not in it.
             self.insert(key, Entry { record, is_changing: false, used });
+            self.write(key, &record);
             return Version { number: record.version, is_changing: false };
         };
         entry.used = used;
