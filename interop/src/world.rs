@@ -16,7 +16,8 @@ const BINARIES_VARIABLE: &str = "NAMELY_BIN_DIR";
 
 /// The features of this workspace's programs in `cargo test --workspace`, including those of
 /// dev-dependencies. With other features cargo would build nearly all of it a second time.
-const TEST_FEATURES: &str = "namely-host/faults,namely-testkit/disk,namely-testkit/signed";
+const TEST_FEATURES: &str =
+    "namely-host/faults,namely-testkit/disk,namely-testkit/hostile,namely-testkit/signed";
 
 /// Environment variable that `.ci/tests` sets so that a test program reports the time of each test.
 /// If it changed, cargo would rebuild every package that reads it.

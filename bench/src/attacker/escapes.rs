@@ -16,7 +16,7 @@ pub(super) fn escapes(addresses: &RouterAddresses, end: &End) -> io::Result<Atta
     std::thread::spawn(move || {
         for client in listener.incoming().flatten() {
             count.fetch_add(1, Ordering::Relaxed);
-            std::thread::spawn(|| namely_hostile::lie_to(client));
+            std::thread::spawn(|| namely_testkit::hostile::lie_to(client));
         }
     });
     end.wait();

@@ -3,8 +3,8 @@
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
-use namely_hostile::{BOOT, Neighbor, Request};
 use namely_security::PrivateKey;
+use namely_testkit::hostile::{BOOT, Neighbor, Request};
 use namely_vip::UNIT;
 use namely_vip::limits::OFFERS_MAX;
 use namely_vip::message::{self, Offer, RequestKind};

@@ -5,8 +5,8 @@ use std::net::{IpAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use namely_datagrams::ethernet;
-use namely_hostile::{HostilePeer, Identity};
 use namely_security::{Signer, sign_data};
+use namely_testkit::hostile::{HostilePeer, Identity};
 use namely_wire::{
     CACHE_POLICY_NO_CACHE, DataBuilder, InterestView, LpHeaders, LpView, MacAddress, NackReason,
     encode_lp_packet,

@@ -10,8 +10,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use namely_hostile::{BOOT, Neighbor, Request};
 use namely_security::{KeyType, PrivateKey};
+use namely_testkit::hostile::{BOOT, Neighbor, Request};
 use namely_vip::message::{self, Body, Message, RequestKind};
 use namely_wire::LpView;
 

@@ -24,7 +24,7 @@ pub(super) fn prepare_strange(served: &Path) -> Result<(), Error> {
     let folder = served.join(STRANGE);
     let make = || {
         fs::create_dir(&folder)?;
-        namely_hostile::NAMES.iter().try_for_each(|name| fs::write(folder.join(name), name))
+        namely_testkit::hostile::NAMES.iter().try_for_each(|name| fs::write(folder.join(name), name))
     };
     make().map_err(|e| Error::environment(format!("cannot make {}", folder.display()), e))
 }

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use common::{Ended, Home, ended, write_file};
-use namely_hostile::{NAMES, lie, lie_to};
+use namely_testkit::hostile::{NAMES, lie, lie_to};
 use namely_testkit::wait_until_true;
 use namely_wire::text::is_obeyed;
 

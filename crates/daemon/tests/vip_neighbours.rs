@@ -11,8 +11,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use common::Client;
-use namely_hostile::{BOOT, Neighbor};
 use namely_security::Signer;
+use namely_testkit::hostile::{BOOT, Neighbor};
 use namely_testkit::until;
 use namely_vip::UNIT;
 use namely_vip::message::{self, Body, Message, Offer, RequestKind};

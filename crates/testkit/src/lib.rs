@@ -8,12 +8,15 @@
 //! test depends on when a thread or a process runs. [`SetWhenDropped`] ends the threads of a
 //! test that fails.
 //!
-//! Names and packets that many tests need: [`name`], [`names`], `signed`, [`hash`].
+//! Names and packets that many tests need: [`name`], [`names`], `signed`, [`hash`]. The feature
+//! `hostile` adds peers that attack.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "disk")]
 mod faulty_disk;
 mod folder;
+#[cfg(feature = "hostile")]
+pub mod hostile;
 mod packets;
 mod port;
 mod stop;

@@ -4,7 +4,7 @@
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-use namely_hostile::Neighbor;
+use namely_testkit::hostile::Neighbor;
 use namely_testkit::until;
 use namely_vip::message::{Body, Message, RequestKind};
 use namely_wire::Name;
