@@ -15,6 +15,8 @@
 //! tables. So a routing protocol, a cache controller and a discovery service are behaviors, as is a
 //! consumer.
 //!
+//! [`queueing`] models routers with content stores as queues, without a network.
+//!
 //! ```
 //! use namely_sim::{ConstantRate, LinkSpec, Network, Producer, RouterSpec, MS, SECOND};
 //!
@@ -56,6 +58,7 @@ mod partition;
 pub mod plot;
 mod process;
 pub mod queue;
+pub mod queueing;
 mod random;
 mod routes;
 mod slab;

@@ -9,6 +9,7 @@ mod nbcache;
 mod ndise;
 mod neighbours;
 mod network;
+mod queueing;
 mod strategies;
 mod threads;
 mod workloads;

@@ -34,6 +34,6 @@ const ARRIVALS: &str = "1000000";
 const ARRIVALS_MAX: u64 = 100_000_000;
 
 /// Converts the error about an invalid parameter of a model. Its text has the valid values.
-fn refused(error: namely_model::Error) -> Failure {
+fn refused(error: namely_sim::queueing::Error) -> Failure {
     Failure::failed(error.to_string())
 }

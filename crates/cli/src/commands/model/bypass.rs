@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use namely_model::{Bypass as Queues, BypassQueues, Steady, bypass_svg};
+use namely_sim::queueing::{Bypass as Queues, BypassQueues, Steady, bypass_svg};
 
 use super::{ARRIVALS, ARRIVALS_MAX, refused};
 use crate::context::Context;

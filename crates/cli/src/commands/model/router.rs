@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use namely_model::{Measured, Rates, Router as Queues, RouterQueues, Shares, Stage};
+use namely_sim::queueing::{Measured, Rates, Router as Queues, RouterQueues, Shares, Stage};
 use serde_json::json;
 
 use super::tables::Costs;

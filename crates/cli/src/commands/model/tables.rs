@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use namely_model::Rates;
+use namely_sim::queueing::Rates;
 use serde_json::Value;
 
 use crate::failure::{Failure, io_failure};

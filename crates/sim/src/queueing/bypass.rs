@@ -9,11 +9,11 @@
 //! which cancels such a small loss. Its factors for a lattice of five dimensions would also fill
 //! the memory.
 
-use namely_sim::Random;
+use crate::random::Random;
 use sprs::{CsMat, TriMat};
 
-use crate::error::{Error, rate};
-use crate::stations::{Measured, Scene, Stations, exponential};
+use super::error::{Error, rate};
+use super::stations::{Measured, Scene, Stations, exponential};
 
 /// States of a bypass model.
 ///

@@ -4,10 +4,10 @@
 //! A miss is answered by the index alone; a hit is read from the storage. So the content store's
 //! rate depends on its hit ratio. Equation 7, with one rate for each stage, does not include this.
 
-use namely_sim::Random;
+use crate::random::Random;
 
-use crate::error::{Error, rate, share};
-use crate::stations::{Scene, Stations, exponential};
+use super::error::{Error, rate, share};
+use super::stations::{Scene, Stations, exponential};
 
 /// The storage of the content store's Data. It determines the number of reads per second.
 #[derive(Clone, Copy, Debug, PartialEq)]

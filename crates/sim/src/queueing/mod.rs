@@ -14,7 +14,7 @@
 //! [`Bypass`].
 //!
 //! ```
-//! use namely_model::{Bypass, Rates, Router, Shares, Stage};
+//! use namely_sim::queueing::{Bypass, Rates, Router, Shares, Stage};
 //!
 //! let rates = Rates { cs_lookup: 4_700.0, pit_lookup: 4_000.0, ..Rates::default() };
 //! let router = Router::new(rates, Shares { cs_hit: 0.5, ..Shares::default() })?;
@@ -22,9 +22,8 @@
 //!
 //! let steady = Bypass::new(2, 2)?.solve(1.0)?;
 //! assert!((steady.loss() - 0.2).abs() < 1e-9);
-//! # Ok::<(), namely_model::Error>(())
+//! # Ok::<(), namely_sim::queueing::Error>(())
 //! ```
-#![forbid(unsafe_code)]
 
 mod bypass;
 mod error;

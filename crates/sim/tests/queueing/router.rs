@@ -1,6 +1,6 @@
 //! The open network against the same five queues simulated.
 
-use namely_model::{Rates, Router, RouterQueues, Shares, Stage};
+use namely_sim::queueing::{Rates, Router, RouterQueues, Shares, Stage};
 
 const RATES: Rates =
     Rates { cs_lookup: 4700.0, cs_insert: 3000.0, pit_lookup: 4000.0, pit_match: 4000.0, fib_lookup: 4000.0 };

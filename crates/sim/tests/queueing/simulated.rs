@@ -1,7 +1,7 @@
 //! The predictions of equation 7 for a router, compared with the simulator's router with a modeled
 //! disk: its own forwarder, and behind it a disk that reads at a rate.
 
-use namely_model::{Rates, Router, Shares, Stage};
+use namely_sim::queueing::{Rates, Router, Shares, Stage};
 use namely_sim::{
     Catalogue, DiskSpec, LinkSpec, Load, Network, Packet, Processing, Producer, RouterSpec, SECOND,
 };

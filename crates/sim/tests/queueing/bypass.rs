@@ -1,6 +1,6 @@
 //! The N-queue bypass model against published values, closed forms, and the same queues simulated.
 
-use namely_model::{Bypass, BypassQueues, Error, QUEUE_STATES_MAX, STATES_MAX, Steady};
+use namely_sim::queueing::{Bypass, BypassQueues, Error, QUEUE_STATES_MAX, STATES_MAX, Steady};
 
 fn solved(queues: usize, states: usize, load: f64) -> Steady {
     Bypass::new(queues, states).unwrap().solve(load).unwrap()

@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use namely_model::{
+use namely_sim::queueing::{
     Bypass, Pipeline, Rates, Router, RouterQueues, Shares, Steady, Storage, bypass_svg, ring_svg,
 };
 use namely_sim::table::Table;
@@ -42,7 +42,7 @@ fn figure_9_matches_the_model() {
             table.row([title.into(), format!("{:.1}", of_load[0].load()), one, ten, two, five]);
         }
     }
-    common::whole("crates/model/tests/snapshots/figure-9.txt", &table.text());
+    common::snapshot("nb-cache-figure-9", &table.text());
 }
 
 /// Times at which the rings of figure 2 are sampled, ms.
@@ -78,7 +78,7 @@ fn figure_2_matches_the_prototype() {
             panels.push((format!("{name}, {hits} hits: packets in rings"), (0..3).map(point).collect()));
         }
     }
-    common::whole("crates/model/tests/snapshots/figure-2.txt", &table.text());
+    common::snapshot("nb-cache-figure-2", &table.text());
     common::whole("docs/experiments/nb-cache-rings.svg", &ring_svg(panels, &["CS", "PIT", "FIB"]));
 }
 

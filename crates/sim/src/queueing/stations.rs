@@ -5,7 +5,7 @@
 //! no other packet until there is room (as a thread waits at a full ring). A packet that arrives
 //! from outside and finds no room is lost.
 
-use namely_sim::Random;
+use crate::random::Random;
 
 /// The routes of packets between stations, and the times that they take.
 pub trait Scene {

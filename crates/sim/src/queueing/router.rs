@@ -5,10 +5,10 @@
 //! A router in which one thread does all the stages for a packet, one after another, has one
 //! server, not five: [`Router::one_thread_max`].
 
-use namely_sim::Random;
+use crate::random::Random;
 
-use crate::error::{Error, rate, share};
-use crate::stations::{Measured, Scene, Stations, exponential};
+use super::error::{Error, rate, share};
+use super::stations::{Measured, Scene, Stations, exponential};
 
 /// A stage of the router, in the order of the paper's q1 to q5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

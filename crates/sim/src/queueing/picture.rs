@@ -1,9 +1,9 @@
 //! The models' results as pictures.
 
-use namely_sim::plot::{Panel, svg_with_names};
+use crate::plot::{Panel, svg_with_names};
 
-use crate::bypass::Steady;
-use crate::pipeline::RING_PACKETS;
+use super::bypass::Steady;
+use super::pipeline::RING_PACKETS;
 
 /// Draws packets, loss and utilization of models over their load, as figure 9 of NB-Cache. A model
 /// has a line: its name, and its steady states in the order of loads.
@@ -55,7 +55,7 @@ fn round_up(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Bypass;
+    use crate::queueing::Bypass;
 
     #[test]
     fn a_picture_has_one_panel_per_figure() {
