@@ -7,31 +7,31 @@
 //! address from which two users can send has no known owner either.
 
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::OwnedFd;
+use std::ops::ControlFlow;
 
+use namely_nnet::netlink::{Message, Request, RequestError, Socket, u32_at};
 use rustix::io::Errno;
-use rustix::net::netlink::{self, SocketAddrNetlink};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::netlink::SOCK_DIAG;
+use rustix::net::{AddressFamily, RecvFlags};
 
-/// Sizes of `nlmsghdr`, `inet_diag_req_v2`, `inet_diag_sockid` and `inet_diag_msg`, octets.
-const HEADER_OCTETS: usize = 16;
-const REQUEST_OCTETS: usize = 56;
+/// Sizes of `inet_diag_sockid` and `inet_diag_msg`, octets.
 const ENDS_OCTETS: usize = 48;
 const ANSWER_OCTETS: usize = 72;
 
 /// `SOCK_DIAG_BY_FAMILY`, the type of the requests and of the kernel's answers.
 const BY_FAMILY: u16 = 20;
-/// Constants of netlink and the IP protocols, with the kernel's names.
-const NLM_F_REQUEST: u16 = 1;
-const NLMSG_ERROR: u16 = 2;
-const NLM_F_DUMP: u16 = 0x300;
-const NLMSG_DONE: u16 = 3;
+/// Numbers of the IP protocols, with the kernel's names.
 const IPPROTO_TCP: u8 = 6;
 const IPPROTO_UDP: u8 = 17;
-/// Maximum parts of one answer of the kernel that are read. Few sockets share a UDP port.
-const ANSWERS_MAX: usize = 64;
 /// `TCP_ESTABLISHED`.
 const ESTABLISHED: u8 = 1;
+
+/// Sockets with the port of a datagram's sender.
+///
+/// # Limit
+/// The owner of the sender is unknown.
+/// - Tests: `a_sender_among_too_many_sockets_is_unknown`
+const SOCKETS_MAX: usize = 16_384;
 
 /// The reason for which the owner of a connection's other end is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,15 +50,25 @@ pub enum OwnerError {
     System(#[source] Errno),
 }
 
-/// Returns the uid that owns the socket at `peer` which is connected to `local`. One system call
-/// sends the request and one reads the answer, which is available at once.
+/// Returns the uid that owns the socket at `peer` which is connected to `local`. The answer is
+/// available as soon as the request was sent.
 ///
 /// # Errors
 /// [`OwnerError`].
 pub(crate) fn owner(peer: SocketAddr, local: SocketAddr) -> Result<u32, OwnerError> {
     let ends = ends(peer, local).ok_or(OwnerError::NotHere)?;
-    let answer = query(&request(peer, &ends)).map_err(OwnerError::System)?;
-    parse(&answer, &ends)
+    let family = if peer.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let request = Request::new(BY_FAMILY, false, &header(family, IPPROTO_TCP, &ends));
+    let mut found = Err(OwnerError::System(Errno::BADMSG));
+    let answer = exchange(request, &mut |message| {
+        found = parse(message, &ends);
+        ControlFlow::Continue(())
+    });
+    match answer {
+        Ok(()) => found,
+        Err(RequestError::Refused(Errno::NOENT, _)) => Err(OwnerError::NotHere),
+        Err(error) => Err(OwnerError::System(error.errno())),
+    }
 }
 
 /// Returns the uid of all sockets that can send datagrams from `peer`. A datagram does not identify
@@ -67,96 +77,72 @@ pub(crate) fn owner(peer: SocketAddr, local: SocketAddr) -> Result<u32, OwnerErr
 /// # Errors
 /// [`OwnerError`].
 pub(crate) fn datagram_owner(peer: SocketAddr) -> Result<u32, OwnerError> {
-    let mut owner = None;
-    // A socket for IPv6 may send from an address of IPv4 too.
-    for family in [AddressFamily::INET, AddressFamily::INET6] {
-        let answers = request_all(&datagram_request(peer, family)).map_err(OwnerError::System)?;
-        for message in answers.iter().flat_map(|answer| messages(answer)) {
-            let Some((uid, address)) = datagram_socket(message) else { continue };
-            // A socket that is bound to no address can send from any address of this machine.
-            let is_it = address.is_unspecified() || address.to_canonical() == peer.ip().to_canonical();
-            if is_it && *owner.get_or_insert(uid) != uid {
-                return Err(OwnerError::NotOne);
-            }
-        }
-    }
-    owner.ok_or(OwnerError::NotHere)
-}
-
-/// Makes a request for all UDP sockets of one family with the port of `peer`.
-fn datagram_request(peer: SocketAddr, family: AddressFamily) -> Vec<u8> {
     let mut ends = [0; ENDS_OCTETS];
     ends[..2].copy_from_slice(&peer.port().to_be_bytes());
-    let mut octets = request(peer, &ends);
-    octets[6..8].copy_from_slice(&(NLM_F_REQUEST | NLM_F_DUMP).to_ne_bytes());
-    octets[HEADER_OCTETS] = family.as_raw() as u8;
-    octets[HEADER_OCTETS + 1] = IPPROTO_UDP;
-    octets
-}
-
-/// Sends a request, and receives all parts of the answer.
-fn request_all(request: &[u8]) -> Result<Vec<Vec<u8>>, Errno> {
-    let socket = send(request)?;
-    let mut answers = Vec::new();
-    while answers.len() < ANSWERS_MAX {
-        let answer = receive(&socket)?;
-        let kind = |message: &[u8]| u16::from_ne_bytes([message[4], message[5]]);
-        let end = messages(&answer).map(kind).find(|kind| matches!(*kind, NLMSG_DONE | NLMSG_ERROR));
-        answers.push(answer);
-        match end {
-            Some(NLMSG_DONE) => return Ok(answers),
-            Some(_) => return Err(Errno::OPNOTSUPP),
-            None => {}
-        }
+    let mut senders = Senders { peer: peer.ip().to_canonical(), left: SOCKETS_MAX, owner: Ok(None) };
+    // A socket for IPv6 may send from an address of IPv4 too.
+    for family in [AddressFamily::INET, AddressFamily::INET6] {
+        let request = Request::new(BY_FAMILY, true, &header(family, IPPROTO_UDP, &ends));
+        exchange(request, &mut |message| senders.take(message))
+            .map_err(|error| OwnerError::System(error.errno()))?;
     }
-    // An incomplete list may lack a second owner, so it is not used.
-    Err(Errno::TOOBIG)
+    senders.owner?.ok_or(OwnerError::NotHere)
 }
 
-/// Iterates over the messages of an answer, each with its header.
-fn messages(mut answer: &[u8]) -> impl Iterator<Item = &[u8]> {
-    std::iter::from_fn(move || {
-        let octets = u32::from_ne_bytes(*answer.first_chunk()?) as usize;
-        let message = answer.get(..octets).filter(|message| message.len() >= HEADER_OCTETS)?;
-        // Netlink aligns messages to four octets (netlink(3), NLMSG_ALIGN).
-        answer = answer.get(octets.next_multiple_of(4)..).unwrap_or_default();
-        Some(message)
-    })
+/// The sockets that can send from an address.
+struct Senders {
+    peer: IpAddr,
+    /// Sockets that are still examined.
+    left: usize,
+    /// The owner of all sockets so far.
+    owner: Result<Option<u32>, OwnerError>,
+}
+
+impl Senders {
+    /// Examines a socket. Breaks if no further socket matters.
+    fn take(&mut self, message: Message<'_>) -> ControlFlow<()> {
+        let Some(left) = self.left.checked_sub(1) else {
+            // An incomplete list may lack a second owner, so it is not used.
+            self.owner = Err(OwnerError::System(Errno::TOOBIG));
+            return ControlFlow::Break(());
+        };
+        self.left = left;
+        let Some((uid, address)) = datagram_socket(message) else { return ControlFlow::Continue(()) };
+        // A socket that is bound to no address can send from any address of this machine.
+        if address.is_unspecified() || address.to_canonical() == self.peer {
+            match self.owner {
+                Ok(None) => self.owner = Ok(Some(uid)),
+                Ok(Some(known)) if known == uid => {}
+                _ => {
+                    self.owner = Err(OwnerError::NotOne);
+                    return ControlFlow::Break(());
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// Returns the owner and the local address of an open socket, from `inet_diag_msg`.
-fn datagram_socket(message: &[u8]) -> Option<(u32, IpAddr)> {
-    let body = message.get(HEADER_OCTETS..HEADER_OCTETS + ANSWER_OCTETS)?;
+fn datagram_socket(message: Message<'_>) -> Option<(u32, IpAddr)> {
+    let body = message.payload.get(..ANSWER_OCTETS)?;
     let address = match body[0] {
         family if family == AddressFamily::INET.as_raw() as u8 => {
             IpAddr::from(*body[8..].first_chunk::<4>()?)
         }
         _ => IpAddr::from(*body[8..].first_chunk::<16>()?),
     };
-    let uid = u32::from_ne_bytes(*body[64..].first_chunk()?);
-    let inode = u32::from_ne_bytes(*body[68..].first_chunk()?);
     // A socket without inode was closed, so its uid is meaningless.
-    (inode != 0).then_some((uid, address))
+    (u32_at(body, 68)? != 0).then_some((u32_at(body, 64)?, address))
 }
 
-fn query(request: &[u8]) -> Result<Vec<u8>, Errno> {
-    receive(&send(request)?)
-}
-
-fn send(request: &[u8]) -> Result<OwnedFd, Errno> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let family = AddressFamily::NETLINK;
-    let socket = rustix::net::socket_with(family, SocketType::DGRAM, flags, Some(netlink::SOCK_DIAG))?;
-    rustix::net::sendto(&socket, request, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
-    Ok(socket)
-}
-
-fn receive(socket: &OwnedFd) -> Result<Vec<u8>, Errno> {
-    let mut answer = vec![0; 32 << 10];
-    // The kernel answers before the request returns, and produces further answers as they are read.
-    let (octets, _) = rustix::net::recv(socket, &mut *answer, RecvFlags::DONTWAIT)?;
-    answer.truncate(octets);
-    Ok(answer)
+/// Sends a request by a socket of its own, and passes each part of the answer to `take`.
+fn exchange(
+    request: Request,
+    take: &mut dyn FnMut(Message<'_>) -> ControlFlow<()>,
+) -> Result<(), RequestError> {
+    let mut socket = Socket::open(Some(SOCK_DIAG), 0).map_err(RequestError::System)?;
+    socket.exchange(request, RecvFlags::DONTWAIT, take)
 }
 
 /// Makes the `inet_diag_sockid` of the socket at `peer`. Returns `None` if the ends differ in IP
@@ -179,42 +165,24 @@ fn ends(peer: SocketAddr, local: SocketAddr) -> Option<[u8; ENDS_OCTETS]> {
     Some(octets)
 }
 
-fn request(peer: SocketAddr, ends: &[u8; ENDS_OCTETS]) -> Vec<u8> {
-    let family = if peer.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let mut octets = Vec::with_capacity(HEADER_OCTETS + REQUEST_OCTETS);
-    octets.extend_from_slice(&((HEADER_OCTETS + REQUEST_OCTETS) as u32).to_ne_bytes());
-    octets.extend_from_slice(&BY_FAMILY.to_ne_bytes());
-    octets.extend_from_slice(&NLM_F_REQUEST.to_ne_bytes());
-    // Sequence and port stay 0, because each request has a socket of its own.
-    octets.resize(HEADER_OCTETS, 0);
-    octets.extend_from_slice(&[family.as_raw() as u8, IPPROTO_TCP, 0, 0]);
-    // Requests sockets in any state. `parse` checks the state.
+/// Makes an `inet_diag_req_v2` for sockets in any state. `parse` checks the state.
+fn header(family: AddressFamily, protocol: u8, ends: &[u8; ENDS_OCTETS]) -> Vec<u8> {
+    let mut octets = vec![family.as_raw() as u8, protocol, 0, 0];
     octets.extend_from_slice(&u32::MAX.to_ne_bytes());
     octets.extend_from_slice(ends);
     octets
 }
 
-/// Returns the owner from an `inet_diag_msg`, or the error that the kernel returned.
-fn parse(answer: &[u8], ends: &[u8; ENDS_OCTETS]) -> Result<u32, OwnerError> {
+/// Returns the owner from an `inet_diag_msg`.
+fn parse(message: Message<'_>, ends: &[u8; ENDS_OCTETS]) -> Result<u32, OwnerError> {
     let malformed = OwnerError::System(Errno::BADMSG);
-    let u16_at = |at: usize| -> Option<u16> { Some(u16::from_ne_bytes(*answer.get(at..)?.first_chunk()?)) };
-    let u32_at = |at: usize| -> Option<u32> { Some(u32::from_ne_bytes(*answer.get(at..)?.first_chunk()?)) };
-    let kind = u16_at(4).ok_or(malformed)?;
-    if kind == NLMSG_ERROR {
-        // The kernel reports a negative errno.
-        let errno = u32_at(HEADER_OCTETS).ok_or(malformed)?.wrapping_neg();
-        return Err(match Errno::from_raw_os_error(errno as i32) {
-            Errno::NOENT => OwnerError::NotHere,
-            errno => OwnerError::System(errno),
-        });
-    }
-    let message = answer.get(HEADER_OCTETS..HEADER_OCTETS + ANSWER_OCTETS).filter(|_| kind == BY_FAMILY);
-    let message = message.ok_or(malformed)?;
-    let (uid, inode) = (u32_at(HEADER_OCTETS + 64).ok_or(malformed)?, u32_at(HEADER_OCTETS + 68));
+    let socket =
+        message.payload.get(..ANSWER_OCTETS).filter(|_| message.kind == BY_FAMILY).ok_or(malformed)?;
+    let (uid, inode) = (u32_at(socket, 64).ok_or(malformed)?, u32_at(socket, 68));
     // If no connection has these ends, the kernel returns the socket that listens at `peer`. A
     // socket without inode was closed or is not accepted yet, so its uid is meaningless.
-    let is_same = message[4..40] == ends[..36];
-    if is_same && message[1] == ESTABLISHED && inode.is_some_and(|inode| inode != 0) {
+    let is_same = socket[4..40] == ends[..36];
+    if is_same && socket[1] == ESTABLISHED && inode.is_some_and(|inode| inode != 0) {
         Ok(uid)
     } else {
         Err(OwnerError::NotHere)
@@ -283,6 +251,7 @@ mod tests {
     #[test]
     fn a_shared_address_has_no_owner() {
         use rustix::net::sockopt::set_socket_reuseaddr;
+        use rustix::net::{SocketFlags, SocketType};
         if own_uid() != 0 {
             return skip(Need::Root, "only root can give sockets another owner");
         }
@@ -318,10 +287,42 @@ mod tests {
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (peer, local) = (client.local_addr().unwrap(), client.peer_addr().unwrap());
         let ends = ends(peer, local).unwrap();
-        let answer = query(&request(peer, &ends)).unwrap();
-        assert_eq!(parse(&answer, &ends), Ok(own_uid()));
-        for end in 0..HEADER_OCTETS + ANSWER_OCTETS {
-            assert!(parse(&answer[..end], &ends).is_err(), "{end}");
+        let request = Request::new(BY_FAMILY, false, &header(AddressFamily::INET, IPPROTO_TCP, &ends));
+        let mut answer = Vec::new();
+        let taken = exchange(request, &mut |message| {
+            answer = message.payload.to_vec();
+            ControlFlow::Continue(())
+        });
+        assert_eq!(taken, Ok(()));
+        assert_eq!(parse(Message { kind: BY_FAMILY, payload: &answer }, &ends), Ok(own_uid()));
+        for end in 0..ANSWER_OCTETS {
+            assert!(parse(Message { kind: BY_FAMILY, payload: &answer[..end] }, &ends).is_err(), "{end}");
+            assert_eq!(datagram_socket(Message { kind: BY_FAMILY, payload: &answer[..end] }), None, "{end}");
+        }
+    }
+
+    /// A message about an open UDP socket of the user `uid` at 127.0.0.1.
+    fn socket_of(uid: u32) -> Vec<u8> {
+        let mut octets = vec![0; ANSWER_OCTETS];
+        octets[0] = AddressFamily::INET.as_raw() as u8;
+        octets[8..12].copy_from_slice(&[127, 0, 0, 1]);
+        octets[64..68].copy_from_slice(&uid.to_ne_bytes());
+        octets[68..].copy_from_slice(&1u32.to_ne_bytes());
+        octets
+    }
+
+    #[test]
+    fn a_sender_among_too_many_sockets_is_unknown() {
+        let mut senders = Senders { peer: [127, 0, 0, 1].into(), left: SOCKETS_MAX, owner: Ok(None) };
+        let socket = socket_of(7);
+        let mut take = || senders.take(Message { kind: BY_FAMILY, payload: &socket });
+        assert!((0..SOCKETS_MAX).all(|_| take().is_continue()));
+        assert!(take().is_break(), "one past it");
+        assert_eq!(senders.owner, Err(OwnerError::System(Errno::TOOBIG)));
+        let mut senders = Senders { peer: [127, 0, 0, 1].into(), left: SOCKETS_MAX, owner: Ok(None) };
+        for (uid, owner) in [(7, Ok(Some(7))), (7, Ok(Some(7))), (8, Err(OwnerError::NotOne))] {
+            let _ = senders.take(Message { kind: BY_FAMILY, payload: &socket_of(uid) });
+            assert_eq!(senders.owner, owner);
         }
     }
 }

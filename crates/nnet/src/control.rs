@@ -2,19 +2,18 @@
 //! strategies, bindings and the content store. Listings need no privilege. Changes need
 //! CAP_NET_ADMIN in the user namespace that owns the network namespace.
 
-use std::fmt;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ops::ControlFlow;
 
 use namely_wire::{MacAddress, Name, NameRef};
 use rustix::io::Errno;
-use rustix::net::netlink::{GENERIC, SocketAddrNetlink};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::RecvFlags;
+use rustix::net::netlink::GENERIC;
 
-use crate::message::{Attributes, Reply, Request, replies};
+use crate::netlink::{Attributes, Message, Request, RequestError, Socket};
 use crate::uapi::{NNET_GENL_NAME, attr, cmd};
 
-/// Longest datagram of an answer. The kernel puts at most this number of octets into one.
-const ANSWER_OCTETS: usize = 64 << 10;
+/// Octets of `genlmsghdr`: the command and the version of the family.
+pub(crate) const GENERIC_HEADER_OCTETS: usize = 4;
 
 /// The controller of generic netlink, which resolves a family's number.
 mod controller {
@@ -28,34 +27,43 @@ mod controller {
 }
 
 /// The reason why the kernel refused a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ControlError {
     /// Environment: the module is not loaded.
+    #[error("the kernel's forwarder is not loaded")]
     NotLoaded,
     /// Caller: it lacks CAP_NET_ADMIN here.
+    #[error("to change the kernel's forwarder takes CAP_NET_ADMIN in this network namespace")]
     NotPermitted,
     /// Caller: there is no such face, route, strategy choice or device.
+    #[error("the kernel has no such thing")]
     NotFound,
     /// Caller: the kernel refused the arguments as invalid, with its message if there is one.
+    #[error("the kernel takes it for invalid{}", .0.as_deref().map(|text| format!(": {text}")).unwrap_or_default())]
     Invalid(Option<String>),
     /// Caller: the face is permanent, or belongs to a socket.
+    #[error("this face cannot be taken away: it is `local`, or that of a program's socket")]
     Permanent,
     /// Caller: there is no such strategy.
+    #[error("the kernel has no such strategy")]
     NoStrategy,
     /// Environment: a table is as full as the module's parameters allow.
+    #[error("the table is as full as the module's parameters allow (docs/kernel.md)")]
     Full,
     /// Bug in the kernel: this namespace's forwarder has stopped.
+    #[error("the kernel's forwarder has stopped in this network namespace")]
     Stopped,
     /// Environment: the system refuses.
-    System(Errno),
+    #[error("the kernel refuses: {0}")]
+    System(#[source] Errno),
 }
 
 impl ControlError {
-    fn of(errno: Errno, text: Option<&str>) -> Self {
+    fn of(errno: Errno, text: Option<String>) -> Self {
         match errno {
             Errno::PERM | Errno::ACCESS => ControlError::NotPermitted,
             Errno::NOENT | Errno::NODEV => ControlError::NotFound,
-            Errno::INVAL => ControlError::Invalid(text.map(str::to_owned)),
+            Errno::INVAL => ControlError::Invalid(text),
             Errno::BUSY => ControlError::Permanent,
             Errno::OPNOTSUPP => ControlError::NoStrategy,
             Errno::NOSPC => ControlError::Full,
@@ -71,32 +79,14 @@ impl From<Errno> for ControlError {
     }
 }
 
-impl fmt::Display for ControlError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ControlError::NotLoaded => f.write_str("the kernel's forwarder is not loaded"),
-            ControlError::NotPermitted => {
-                f.write_str("to change the kernel's forwarder takes CAP_NET_ADMIN in this network namespace")
-            }
-            ControlError::NotFound => f.write_str("the kernel has no such thing"),
-            ControlError::Invalid(None) => f.write_str("the kernel takes it for invalid"),
-            ControlError::Invalid(Some(text)) => write!(f, "the kernel takes it for invalid: {text}"),
-            ControlError::Permanent => {
-                f.write_str("this face cannot be taken away: it is `local`, or that of a program's socket")
-            }
-            ControlError::NoStrategy => f.write_str("the kernel has no such strategy"),
-            ControlError::Full => {
-                f.write_str("the table is as full as the module's parameters allow (docs/kernel.md)")
-            }
-            ControlError::Stopped => {
-                f.write_str("the kernel's forwarder has stopped in this network namespace")
-            }
-            ControlError::System(errno) => write!(f, "the kernel refuses: {errno}"),
+impl From<RequestError> for ControlError {
+    fn from(error: RequestError) -> Self {
+        match error {
+            RequestError::System(errno) => ControlError::System(errno),
+            RequestError::Refused(errno, text) => ControlError::of(errno, text),
         }
     }
 }
-
-impl std::error::Error for ControlError {}
 
 /// The endpoint of a face.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,10 +146,8 @@ pub struct StrategyChoice {
 /// A socket of the family `nnet`.
 #[derive(Debug)]
 pub struct Control {
-    socket: OwnedFd,
+    pub(crate) socket: Socket,
     family: u16,
-    sequence: u32,
-    buffer: Vec<u8>,
 }
 
 impl Control {
@@ -168,38 +156,25 @@ impl Control {
     /// # Errors
     /// [`ControlError::NotLoaded`]: there is no such family.
     pub fn open() -> Result<Self, ControlError> {
-        let flags = SocketFlags::CLOEXEC;
-        let socket = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(GENERIC))?;
-        rustix::net::bind(&socket, &SocketAddrNetlink::new(0, 0))?;
-        let mut control =
-            Control { socket, family: controller::ID, sequence: 0, buffer: vec![0; ANSWER_OCTETS] };
-        let request = control.family_request();
+        let mut control = Control { socket: Socket::open(Some(GENERIC), 0)?, family: controller::ID };
         let mut family = None;
-        control
-            .exchange(request, &mut |attributes| family = family.or(attributes.u16(controller::FAMILY_ID)))
-            .map_err(|error| match error {
-                ControlError::NotFound => ControlError::NotLoaded,
-                error => error,
-            })?;
+        let take =
+            &mut |attributes: Attributes<'_>| family = family.or(attributes.u16(controller::FAMILY_ID));
+        control.exchange(family_request(), take).map_err(|error| match error {
+            ControlError::NotFound => ControlError::NotLoaded,
+            error => error,
+        })?;
         control.family = family.ok_or(ControlError::NotLoaded)?;
         Ok(control)
     }
 
-    fn family_request(&mut self) -> Request {
-        let family = std::mem::replace(&mut self.family, controller::ID);
-        let request = self.request(controller::GET_FAMILY, false);
-        self.family = family;
-        request.with(controller::FAMILY_NAME, format!("{NNET_GENL_NAME}\0").as_bytes())
-    }
-
     /// The number of a group of the family.
     pub(crate) fn group(&mut self, name: &str) -> Result<Option<u32>, ControlError> {
-        let request = self.family_request();
         let mut number = None;
-        self.exchange(request, &mut |attributes| {
-            let groups = Attributes::of(attributes.octets(controller::GROUPS).unwrap_or_default());
+        self.exchange(family_request(), &mut |attributes| {
+            let groups = Attributes(attributes.octets(controller::GROUPS).unwrap_or_default());
             for (_, group) in groups.all() {
-                let group = Attributes::of(group);
+                let group = Attributes(group);
                 let named = group.octets(controller::GROUP_NAME).and_then(|name| name.strip_suffix(b"\0"));
                 if named == Some(name.as_bytes()) {
                     number = group.u32(controller::GROUP_ID);
@@ -209,41 +184,22 @@ impl Control {
         Ok(number)
     }
 
-    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+    fn request(&self, command: u8, is_listing: bool) -> Request {
+        Request::new(self.family, is_listing, &generic_header(command))
     }
 
-    /// The socket, and the buffer for received datagrams.
-    pub(crate) fn parts(&mut self) -> (BorrowedFd<'_>, &mut [u8]) {
-        (self.socket.as_fd(), &mut self.buffer)
-    }
-
-    fn request(&mut self, command: u8, is_listing: bool) -> Request {
-        self.sequence = self.sequence.wrapping_add(1);
-        Request::new(self.family, command, is_listing, self.sequence)
-    }
-
-    /// Sends a request, and passes each message of the answer to `take` until the answer ends.
+    /// Sends a request, and passes the attributes of each message of the answer to `take` until the
+    /// answer ends.
     fn exchange(
         &mut self,
         request: Request,
         take: &mut dyn FnMut(Attributes<'_>),
     ) -> Result<(), ControlError> {
-        rustix::net::send(&self.socket, &request.build(), SendFlags::empty())?;
-        loop {
-            let octets = match rustix::net::recv(&self.socket, &mut self.buffer[..], RecvFlags::empty()) {
-                Ok((octets, _)) => octets,
-                Err(Errno::INTR) => continue,
-                Err(errno) => return Err(errno.into()),
-            };
-            for reply in replies(&self.buffer[..octets]) {
-                match reply {
-                    Reply::Message(attributes) => take(attributes),
-                    Reply::End => return Ok(()),
-                    Reply::Refused(errno, text) => return Err(ControlError::of(errno, text)),
-                }
-            }
-        }
+        let take = &mut |message: Message<'_>| -> ControlFlow<()> {
+            take(message.attributes(GENERIC_HEADER_OCTETS));
+            ControlFlow::Continue(())
+        };
+        self.socket.exchange(request, RecvFlags::empty(), take).map_err(ControlError::from)
     }
 
     /// Stops this network namespace's forwarder by a panic, if the module was loaded with
@@ -404,6 +360,17 @@ impl Control {
         self.exchange(request, &mut |attributes| erased = attributes.u64(attr::COUNT).unwrap_or(0))?;
         Ok(erased)
     }
+}
+
+/// The header of a message of generic netlink.
+pub(crate) fn generic_header(command: u8) -> [u8; GENERIC_HEADER_OCTETS] {
+    [command, 1, 0, 0]
+}
+
+/// A request for the number and the groups of the family.
+fn family_request() -> Request {
+    Request::new(controller::ID, false, &generic_header(controller::GET_FAMILY))
+        .with(controller::FAMILY_NAME, format!("{NNET_GENL_NAME}\0").as_bytes())
 }
 
 /// Parses a face from a row or an event.

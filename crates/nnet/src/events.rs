@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
-use crate::control::{Control, ControlError, Face, face};
-use crate::message::{Reply, replies};
+use crate::control::{Control, ControlError, Face, GENERIC_HEADER_OCTETS, face};
+use crate::netlink::{Reply, replies};
 use crate::socket::join_netlink_group;
 use crate::uapi::{NNET_GENL_EVENTS, attr, cmd};
 
@@ -35,7 +35,7 @@ impl Events {
     pub fn open() -> Result<Self, ControlError> {
         let mut control = Control::open()?;
         let group = control.group(NNET_GENL_EVENTS)?.ok_or(ControlError::NotLoaded)?;
-        join_netlink_group(control.socket(), group)?;
+        join_netlink_group(control.socket.as_fd(), group)?;
         Ok(Events(control))
     }
 
@@ -44,59 +44,63 @@ impl Events {
     /// # Errors
     /// Returns an error of the system.
     pub fn take(&mut self) -> Result<Vec<Event>, ControlError> {
-        let (socket, buffer) = self.0.parts();
-        let octets = match rustix::net::recv(socket, &mut buffer[..], RecvFlags::DONTWAIT) {
-            Ok((octets, _)) => octets,
-            Err(Errno::AGAIN | Errno::INTR) => return Ok(Vec::new()),
-            Err(Errno::NOBUFS) => return Ok(vec![Event::Missed]),
-            Err(errno) => return Err(errno.into()),
-        };
-        Ok(parse(&buffer[..octets]))
+        match self.0.socket.receive(RecvFlags::DONTWAIT) {
+            Ok(datagram) => Ok(parse(datagram)),
+            Err(Errno::AGAIN) => Ok(Vec::new()),
+            Err(Errno::NOBUFS) => Ok(vec![Event::Missed]),
+            Err(errno) => Err(errno.into()),
+        }
     }
 }
 
 fn parse(datagram: &[u8]) -> Vec<Event> {
     let event = |reply| match reply {
-        Reply::Message(row) => match row.command() {
-            cmd::FACE_NEW => face(row).map(Event::FaceNew),
-            cmd::FACE_DEL => face(row).map(Event::FaceDel),
+        Reply::Message(message) => match *message.payload.first()? {
+            cmd::FACE_NEW => face(message.attributes(GENERIC_HEADER_OCTETS)).map(Event::FaceNew),
+            cmd::FACE_DEL => face(message.attributes(GENERIC_HEADER_OCTETS)).map(Event::FaceDel),
             cmd::STOPPED => {
-                let why = row.octets(attr::WHY).and_then(|why| std::str::from_utf8(why).ok());
+                let attributes = message.attributes(GENERIC_HEADER_OCTETS);
+                let why = attributes.octets(attr::WHY).and_then(|why| std::str::from_utf8(why).ok());
                 Some(Event::Stopped(why.unwrap_or_default().trim_end_matches('\0').to_owned()))
             }
             _ => None,
         },
         Reply::End | Reply::Refused(..) => None,
     };
-    replies(datagram).filter_map(event).collect()
+    replies(datagram, None).filter_map(event).collect()
 }
 
 impl AsFd for Events {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.socket()
+        self.0.socket.as_fd()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Request;
+    use crate::control::generic_header;
+    use crate::netlink::Request;
+
+    fn message(command: u8) -> Request {
+        Request::new(31, false, &generic_header(command))
+    }
 
     #[test]
     fn kernel_events_are_parsed() {
-        let gone = Request::new(31, cmd::FACE_DEL, false, 0)
+        let gone = message(cmd::FACE_DEL)
             .with(attr::FACE, &300_u64.to_ne_bytes())
             .with(attr::KIND, &1_u32.to_ne_bytes())
             .with(attr::IFINDEX, &7_u32.to_ne_bytes())
             .with(attr::ADDRESS, &[2, 0, 0, 0, 0, 1])
             .with(attr::IN, &1_u64.to_ne_bytes())
             .with(attr::OUT, &2_u64.to_ne_bytes())
-            .build();
+            .build(0);
         let [Event::FaceDel(face)] = &parse(&gone)[..] else { panic!() };
         assert_eq!((face.id, face.link.map(|(index, _)| index)), (300, Some(7)));
-        let stopped = Request::new(31, cmd::STOPPED, false, 0).with(attr::WHY, b"a panic\0").build();
+        let stopped = message(cmd::STOPPED).with(attr::WHY, b"a panic\0").build(0);
         assert_eq!(parse(&stopped), [Event::Stopped("a panic".into())]);
-        let other = Request::new(31, cmd::ROUTE_NEW, false, 0).build();
+        let other = message(cmd::ROUTE_NEW).build(0);
         assert_eq!(parse(&[other, stopped.clone()].concat()).len(), 1);
         (0..stopped.len()).for_each(|octets| assert!(parse(&stopped[..octets]).len() <= 1));
     }

@@ -1,5 +1,6 @@
 //! The kernel's forwarder (docs/kernel.md) as programs see it: sockets of AF_NNET, the generic
-//! netlink family `nnet`, the files below /proc/net/nnet, and the module itself.
+//! netlink family `nnet`, the files below /proc/net/nnet, and the module itself. [`netlink`] has
+//! the messages of every family of netlink.
 //!
 //! It waits only for the kernel's answer to a request, and keeps no state of its own. Numbers are
 //! those of kernel/module/uapi/nnet.h; a test compares them.
@@ -8,8 +9,8 @@
 mod control;
 pub mod device;
 mod events;
-mod message;
 pub mod module;
+pub mod netlink;
 pub mod proc;
 mod socket;
 pub mod uapi;

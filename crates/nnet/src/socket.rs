@@ -5,7 +5,6 @@
 //! descriptor.
 #![allow(unsafe_code)]
 
-use std::fmt;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -23,16 +22,23 @@ use crate::{module, proc};
 const IDLE: [u8; 2] = [0x64, 0];
 
 /// The reason for which a socket was not opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// Environment: the module is not loaded.
+    #[error("the kernel's forwarder is not loaded")]
     NotLoaded,
     /// Bug in the kernel: the forwarder of this network namespace has stopped, for this reason.
+    #[error(
+        "the kernel's forwarder has stopped in this network namespace, and only a new namespace gets a new \
+         one: {0}"
+    )]
     Stopped(String),
     /// Caller: a face to another machine needs CAP_NET_ADMIN.
+    #[error("a face of another machine takes CAP_NET_ADMIN in this network namespace")]
     NotPermitted,
     /// Environment: a system call failed, or there is no memory or room for a forwarder or a face.
-    System(Errno),
+    #[error("{}", of_system(*.0))]
+    System(#[source] Errno),
 }
 
 impl OpenError {
@@ -48,28 +54,15 @@ impl OpenError {
     }
 }
 
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OpenError::NotLoaded => f.write_str("the kernel's forwarder is not loaded"),
-            OpenError::Stopped(why) => write!(
-                f,
-                "the kernel's forwarder has stopped in this network namespace, and only a new namespace gets a new \
-                 one: {why}"
-            ),
-            OpenError::NotPermitted => {
-                f.write_str("a face of another machine takes CAP_NET_ADMIN in this network namespace")
-            }
-            OpenError::System(Errno::NOMEM) => f.write_str("no memory for the kernel's forwarder"),
-            OpenError::System(Errno::NOSPC) => f.write_str(
-                "the kernel's forwarder has as many faces as it may: its module's parameter faces_max",
-            ),
-            OpenError::System(errno) => write!(f, "the kernel's forwarder refuses: {errno}"),
+fn of_system(errno: Errno) -> String {
+    match errno {
+        Errno::NOMEM => "no memory for the kernel's forwarder".into(),
+        Errno::NOSPC => {
+            "the kernel's forwarder has as many faces as it may: its module's parameter faces_max".into()
         }
+        errno => format!("the kernel's forwarder refuses: {errno}"),
     }
 }
-
-impl std::error::Error for OpenError {}
 
 /// `struct sockaddr_nnet`.
 #[repr(C)]

@@ -4,22 +4,17 @@
 //! lost burst of notifications therefore loses no change.
 
 use std::net::IpAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, BorrowedFd};
 
+use namely_nnet::netlink::{Message, Request, RequestError, Socket, u32_at};
 use namely_wire::MacAddress;
 use rustix::io::Errno;
-use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::RecvFlags;
 
-/// Octets of the headers `nlmsghdr` and `ifinfomsg`.
-const MESSAGE_HEADER_OCTETS: usize = 16;
+/// Octets of `ifinfomsg` and `ifaddrmsg`.
 const LINK_HEADER_OCTETS: usize = 16;
-
-/// Octets of `ifaddrmsg`.
 const ADDRESS_HEADER_OCTETS: usize = 8;
-
-/// Longest answer that is read. The kernel's answers, with statistics, have less than 4 KiB.
-const ANSWER_OCTETS: usize = 32 << 10;
 
 /// Notifications read in one turn. Only their arrival matters.
 const NOTIFICATIONS_PER_TURN_MAX: usize = 64;
@@ -40,7 +35,7 @@ pub struct Device {
 /// Receives notifications about changes of any device, and of addresses if requested.
 #[derive(Debug)]
 pub struct Monitor {
-    socket: OwnedFd,
+    socket: Socket,
 }
 
 impl Monitor {
@@ -49,7 +44,7 @@ impl Monitor {
     /// # Errors
     /// The system's error.
     pub fn new() -> Result<Self, Errno> {
-        Ok(Monitor { socket: open(libc::RTMGRP_LINK as u32)? })
+        Ok(Monitor { socket: Socket::open(None, libc::RTMGRP_LINK as u32)? })
     }
 
     /// Makes a monitor that also receives notifications about the addresses of this machine.
@@ -58,7 +53,7 @@ impl Monitor {
     /// The system's error.
     pub fn with_addresses() -> Result<Self, Errno> {
         let groups = libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV6_IFADDR;
-        Ok(Monitor { socket: open(groups as u32)? })
+        Ok(Monitor { socket: Socket::open(None, groups as u32)? })
     }
 
     /// Returns true if anything may have changed since the last call.
@@ -87,12 +82,16 @@ impl AsFd for Monitor {
 /// # Errors
 /// Environment: the system does not answer. A missing device is no error.
 pub fn device(name: &str) -> Result<Option<Device>, Errno> {
-    let socket = open(0)?;
-    rustix::net::send(&socket, &request(name), SendFlags::empty())?;
-    let mut octets = vec![0; ANSWER_OCTETS];
-    // The kernel has answered by the time that the call of send returns.
-    let (length, _) = rustix::net::recv(&socket, &mut *octets, RecvFlags::DONTWAIT)?;
-    parse(&octets[..length])
+    let mut found = None;
+    let answer = Socket::open(None, 0)?.exchange(request(name), RecvFlags::DONTWAIT, &mut |message| {
+        found = found_device(message);
+        ControlFlow::Continue(())
+    });
+    match answer {
+        Ok(()) => Ok(found),
+        Err(RequestError::Refused(Errno::NODEV | Errno::NXIO | Errno::INVAL | Errno::RANGE, _)) => Ok(None),
+        Err(error) => Err(error.errno()),
+    }
 }
 
 /// Returns the length of the network prefix of its address `own` on the device with this number;
@@ -101,142 +100,48 @@ pub fn device(name: &str) -> Result<Option<Device>, Errno> {
 /// # Errors
 /// Environment: the system does not answer.
 pub fn network_bits(index: u32, own: IpAddr) -> Result<Option<u8>, Errno> {
-    let socket = open(0)?;
-    rustix::net::send(&socket, &addresses_request(), SendFlags::empty())?;
-    let mut octets = vec![0; ANSWER_OCTETS];
-    loop {
-        let (length, _) = rustix::net::recv(&socket, &mut *octets, RecvFlags::DONTWAIT)?;
-        match find_network(&octets[..length], index, own) {
-            Addresses::More => {}
-            Addresses::Found(bits) => return Ok(Some(bits)),
-            Addresses::End => return Ok(None),
-        }
-    }
-}
-
-/// `RTM_GETADDR`, of all devices.
-fn addresses_request() -> Vec<u8> {
-    let mut octets = Vec::new();
-    octets.extend_from_slice(&((MESSAGE_HEADER_OCTETS + ADDRESS_HEADER_OCTETS) as u32).to_ne_bytes());
-    octets.extend_from_slice(&libc::RTM_GETADDR.to_ne_bytes());
-    octets.extend_from_slice(&((libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16).to_ne_bytes());
-    octets.resize(MESSAGE_HEADER_OCTETS + ADDRESS_HEADER_OCTETS, 0);
-    octets
-}
-
-/// The result of one part of the list of addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Addresses {
-    Found(u8),
-    More,
-    End,
-}
-
-/// Searches a part of the list for an address of a device.
-fn find_network(part: &[u8], index: u32, own: IpAddr) -> Addresses {
-    let mut rest = part;
-    while let Some(length) = rest.first_chunk().map(|length| u32::from_ne_bytes(*length) as usize) {
-        let Some(message) = rest.get(..length).filter(|_| length >= MESSAGE_HEADER_OCTETS) else {
-            return Addresses::End;
-        };
-        let kind = u16::from_ne_bytes([message[4], message[5]]);
-        if kind != libc::RTM_NEWADDR {
-            return Addresses::End;
-        }
-        if let Some(bits) = network_of(&message[MESSAGE_HEADER_OCTETS..], index, own) {
-            return Addresses::Found(bits);
-        }
-        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-    }
-    Addresses::More
+    // Of all devices.
+    let request = Request::new(libc::RTM_GETADDR, true, &[0; ADDRESS_HEADER_OCTETS]);
+    let mut found = None;
+    let answer = Socket::open(None, 0)?.exchange(request, RecvFlags::DONTWAIT, &mut |message| {
+        found = found.or(network_of(message, index, own));
+        ControlFlow::Continue(())
+    });
+    answer.map(|()| found).map_err(|error| error.errno())
 }
 
 /// Returns the length of the prefix if this message holds that address. The length is 0 for a
 /// point-to-point device, because its network is only the other end. Its message has the address of
 /// that end beside the local one.
-fn network_of(message: &[u8], index: u32, own: IpAddr) -> Option<u8> {
-    let [_, bits, _, _, a, b, c, d, attributes @ ..] = message else { return None };
-    if u32::from_ne_bytes([*a, *b, *c, *d]) != index {
+fn network_of(message: Message<'_>, index: u32, own: IpAddr) -> Option<u8> {
+    if message.kind != libc::RTM_NEWADDR || u32_at(message.payload, 4)? != index {
         return None;
     }
-    let (mut local, mut address) = (None, None);
-    let mut rest = attributes;
-    while let [a, b, c, d, ..] = *rest {
-        let (length, kind) = (usize::from(u16::from_ne_bytes([a, b])), u16::from_ne_bytes([c, d]));
-        let value = rest.get(4..length)?;
-        match kind {
-            libc::IFA_LOCAL => local = Some(value),
-            libc::IFA_ADDRESS => address = Some(value),
-            _ => {}
-        }
-        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-    }
+    let bits = *message.payload.get(1)?;
+    let attributes = message.attributes(ADDRESS_HEADER_OCTETS);
+    let (local, address) = (attributes.octets(libc::IFA_LOCAL), attributes.octets(libc::IFA_ADDRESS));
     let is_own = |value: &[u8]| match own {
         IpAddr::V4(own) => value == own.octets(),
         IpAddr::V6(own) => value == own.octets(),
     };
     let is_between_two = local.is_some() && address.is_some_and(|address| local != Some(address));
-    local.or(address).filter(|value| is_own(value)).map(|_| if is_between_two { 0 } else { *bits })
-}
-
-fn open(groups: u32) -> Result<OwnedFd, Errno> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
-    rustix::net::bind(&socket, &SocketAddrNetlink::new(0, groups))?;
-    Ok(socket)
+    local.or(address).filter(|value| is_own(value)).map(|_| if is_between_two { 0 } else { bits })
 }
 
 /// `RTM_GETLINK` by name.
-fn request(name: &str) -> Vec<u8> {
-    let attribute = 4 + name.len() + 1;
-    let length = MESSAGE_HEADER_OCTETS + LINK_HEADER_OCTETS + attribute.next_multiple_of(4);
-    let mut octets = Vec::with_capacity(length);
-    octets.extend_from_slice(&(length as u32).to_ne_bytes());
-    octets.extend_from_slice(&libc::RTM_GETLINK.to_ne_bytes());
-    octets.extend_from_slice(&(libc::NLM_F_REQUEST as u16).to_ne_bytes());
-    octets.resize(MESSAGE_HEADER_OCTETS + LINK_HEADER_OCTETS, 0);
-    octets.extend_from_slice(&(attribute as u16).to_ne_bytes());
-    octets.extend_from_slice(&libc::IFLA_IFNAME.to_ne_bytes());
-    octets.extend_from_slice(name.as_bytes());
-    octets.resize(length, 0);
-    octets
+fn request(name: &str) -> Request {
+    Request::new(libc::RTM_GETLINK, false, &[0; LINK_HEADER_OCTETS])
+        .with(libc::IFLA_IFNAME, format!("{name}\0").as_bytes())
 }
 
-/// Reads the answer: a device, or an error.
-fn parse(answer: &[u8]) -> Result<Option<Device>, Errno> {
-    let u32_at = |at: usize| -> Option<u32> { Some(u32::from_ne_bytes(*answer.get(at..)?.first_chunk()?)) };
-    let u16_at = |at: usize| -> Option<u16> { Some(u16::from_ne_bytes(*answer.get(at..)?.first_chunk()?)) };
-    let kind = u16_at(4).ok_or(Errno::BADMSG)?;
-    if i32::from(kind) == libc::NLMSG_ERROR {
-        let errno = u32_at(MESSAGE_HEADER_OCTETS).map_or(0, |errno| (errno as i32).unsigned_abs());
-        return match Errno::from_raw_os_error(errno as i32) {
-            Errno::NODEV | Errno::NXIO | Errno::INVAL | Errno::RANGE => Ok(None),
-            errno => Err(errno),
-        };
-    }
-    let end = u32_at(0).map_or(0, |length| length as usize).min(answer.len());
-    let (Some(index), Some(flags)) = (u32_at(MESSAGE_HEADER_OCTETS + 4), u32_at(MESSAGE_HEADER_OCTETS + 8))
-    else {
-        return Err(Errno::BADMSG);
-    };
-    let (mut mtu, mut address) = (None, None);
-    let mut at = MESSAGE_HEADER_OCTETS + LINK_HEADER_OCTETS;
-    while let (Some(length), Some(kind)) = (u16_at(at), u16_at(at + 2)) {
-        let length = usize::from(length);
-        if length < 4 || at + length > end {
-            break;
-        }
-        let value = &answer[at + 4..at + length];
-        match kind {
-            libc::IFLA_MTU => mtu = value.first_chunk().map(|octets| u32::from_ne_bytes(*octets) as usize),
-            libc::IFLA_ADDRESS => address = <[u8; 6]>::try_from(value).ok().map(MacAddress),
-            _ => (),
-        }
-        at += length.next_multiple_of(4);
-    }
+/// The device that this message describes, if it has an Ethernet address.
+fn found_device(message: Message<'_>) -> Option<Device> {
+    let (index, flags) = (u32_at(message.payload, 4)?, u32_at(message.payload, 8)?);
+    let attributes = message.attributes(LINK_HEADER_OCTETS);
+    let mtu = attributes.u32(libc::IFLA_MTU)? as usize;
+    let address = MacAddress(attributes.octets(libc::IFLA_ADDRESS)?.try_into().ok()?);
     let needed = (libc::IFF_UP | libc::IFF_RUNNING) as u32;
-    let is_up = flags & needed == needed;
-    Ok(mtu.zip(address).map(|(mtu, address)| Device { index, mtu, address, is_up }))
+    Some(Device { index, mtu, address, is_up: flags & needed == needed })
 }
 
 #[cfg(test)]
@@ -263,38 +168,38 @@ mod tests {
     #[test]
     fn truncated_address_lists_name_no_network() {
         let own: IpAddr = "10.9.7.1".parse().unwrap();
-        let mut message = vec![0u8; MESSAGE_HEADER_OCTETS];
-        message[..4].copy_from_slice(&32u32.to_ne_bytes());
-        message[4..6].copy_from_slice(&libc::RTM_NEWADDR.to_ne_bytes());
-        message.extend([2, 24, 0, 0]);
-        message.extend(7u32.to_ne_bytes());
-        message.extend(8u16.to_ne_bytes());
-        message.extend(libc::IFA_LOCAL.to_ne_bytes());
-        message.extend([10, 9, 7, 1]);
-        let list = [&message[..], &message].concat();
-        assert_eq!(find_network(&list, 7, own), Addresses::Found(24));
-        assert_eq!(find_network(&list, 8, own), Addresses::More);
-        for end in 0..message.len() {
-            assert_ne!(find_network(&message[..end], 7, own), Addresses::Found(24), "{end}");
+        let mut payload = vec![2, 24, 0, 0];
+        payload.extend(7u32.to_ne_bytes());
+        payload.extend(8u16.to_ne_bytes());
+        payload.extend(libc::IFA_LOCAL.to_ne_bytes());
+        payload.extend([10, 9, 7, 1]);
+        let bits =
+            |payload: &[u8], index| network_of(Message { kind: libc::RTM_NEWADDR, payload }, index, own);
+        assert_eq!((bits(&payload, 7), bits(&payload, 8)), (Some(24), None));
+        for end in 0..payload.len() {
+            assert_eq!(bits(&payload[..end], 7), None, "{end}");
         }
-        // A length of 0 ends the list.
-        assert_eq!(find_network(&[0; 64], 7, own), Addresses::End);
-        let mut endless = message;
-        endless[24..26].copy_from_slice(&0u16.to_ne_bytes());
-        assert_eq!(find_network(&endless, 7, own), Addresses::More);
+        assert_eq!(network_of(Message { kind: libc::RTM_NEWLINK, payload: &payload }, 7, own), None);
+        // A length of 0 ends the attributes.
+        let mut endless = payload;
+        endless[8..10].copy_from_slice(&0u16.to_ne_bytes());
+        assert_eq!(bits(&endless, 7), None);
     }
 
     #[test]
     fn truncated_device_answers_are_ignored() {
-        let socket = open(0).unwrap();
-        rustix::net::send(&socket, &request("lo"), SendFlags::empty()).unwrap();
-        let mut answer = vec![0; ANSWER_OCTETS];
-        let (length, _) = rustix::net::recv(&socket, &mut *answer, RecvFlags::DONTWAIT).unwrap();
-        assert!(parse(&answer[..length]).unwrap().is_some());
-        for end in 0..length {
-            let _ = parse(&answer[..end]);
+        let mut payload = Vec::new();
+        let mut socket = Socket::open(None, 0).unwrap();
+        let answer = socket.exchange(request("lo"), RecvFlags::DONTWAIT, &mut |message| {
+            payload = message.payload.to_vec();
+            ControlFlow::Continue(())
+        });
+        assert_eq!(answer, Ok(()));
+        let found = |end: usize| found_device(Message { kind: libc::RTM_NEWLINK, payload: &payload[..end] });
+        assert!(found(payload.len()).is_some());
+        for end in 0..payload.len() {
+            let _ = found(end);
         }
-        assert_eq!(parse(&answer[..40]), Ok(None));
-        assert_eq!(parse(&answer[..20]), Err(Errno::BADMSG));
+        assert_eq!((found(24), found(4)), (None, None));
     }
 }
