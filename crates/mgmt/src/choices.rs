@@ -8,7 +8,7 @@ use namely_messages::{Command, ControlParameters, ControlResponse, status_code};
 use namely_wire::{Name, NameRef};
 
 use crate::control::Tables;
-use crate::modules::{face_or_own, not_found, required_name, strategy};
+use crate::modules::{CommandResult, face_or_own, not_found, required_name, strategy};
 
 /// Prefixes of one face with a strategy that its application chose.
 ///
@@ -54,7 +54,7 @@ impl Choices {
         face: u64,
         manages: bool,
         tables: &dyn Tables,
-    ) -> Result<ControlResponse, ControlResponse> {
+    ) -> CommandResult {
         let is_own = parameters.name.as_ref().is_some_and(|name| is_own(command, name, face, tables));
         match (command, is_own && !manages) {
             (Command::StrategyChoiceSet, false) => strategy::set(parameters, tables),
@@ -75,12 +75,7 @@ impl Choices {
     }
 
     /// `strategy-choice/set` by the application on `face`, which has registered the prefix.
-    fn set(
-        &mut self,
-        parameters: &ControlParameters,
-        face: u64,
-        tables: &dyn Tables,
-    ) -> Result<ControlResponse, ControlResponse> {
+    fn set(&mut self, parameters: &ControlParameters, face: u64, tables: &dyn Tables) -> CommandResult {
         let prefix = required_name(parameters)?.to_name();
         self.refuse_overriding(&prefix, parameters, face, tables)?;
         let has_chosen = |choice: &Choice| choice.faces.contains(&face);
@@ -130,12 +125,7 @@ impl Choices {
     }
 
     /// `strategy-choice/unset` by the application on `face`.
-    fn unset(
-        &mut self,
-        parameters: &ControlParameters,
-        face: u64,
-        tables: &dyn Tables,
-    ) -> Result<ControlResponse, ControlResponse> {
+    fn unset(&mut self, parameters: &ControlParameters, face: u64, tables: &dyn Tables) -> CommandResult {
         let prefix = required_name(parameters)?.to_name();
         if !self.release(&prefix, face, tables) {
             return Err(not_found(format!("this application has not chosen the strategy of {prefix}")));

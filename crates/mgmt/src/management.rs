@@ -18,7 +18,7 @@ use crate::counters::Counters;
 use crate::dataset::{Reader, Snapshots};
 use crate::events::{Events, Subscription};
 use crate::modules::hop::AnswerRate;
-use crate::modules::{self, bad, not_found};
+use crate::modules::{self, CommandResult, bad, not_found};
 use crate::policy::{Act, Policy, Requester, is_localhost, is_reserved};
 use crate::production::Production;
 use crate::reply;
@@ -399,7 +399,7 @@ impl Management {
             self.authenticator.believe(data, now)?;
         }
         reply::check_room(interest.name, parameters)?;
-        let done = |response: Result<ControlResponse, ControlResponse>| response.map(Step::Done);
+        let done = |response: CommandResult| response.map(Step::Done);
         match request.command {
             Command::FacesCreate => modules::faces::face_spec(parameters).map(Step::Make),
             Command::FacesUpdate => done(modules::faces::update(parameters, own, control.faces)),
@@ -440,7 +440,7 @@ impl Management {
         own: u64,
         control: Control<'_>,
         now_ns: u64,
-    ) -> Result<ControlResponse, ControlResponse> {
+    ) -> CommandResult {
         let response = modules::rib::execute(request, parameters, own, control, now_ns)?;
         if request.command == Command::RibUnregister {
             self.choices.route_removed(parameters, own, control.tables);
@@ -484,7 +484,7 @@ impl Management {
         incoming: &Incoming<'_>,
         tables: &dyn Tables,
         now: Now,
-    ) -> Result<ControlResponse, ControlResponse> {
+    ) -> CommandResult {
         let CommandQuery { scope, command, name } = *query;
         let parameters = ControlParameters { name: name.cloned(), ..ControlParameters::default() };
         if command != Command::FacesUpdate {

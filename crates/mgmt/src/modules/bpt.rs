@@ -5,7 +5,7 @@ use namely_forwarder::{BindError, Bound, FaceId};
 use namely_messages::{ControlParameters, ControlResponse, bind_flags, status_code};
 use namely_wire::{Name, NameRef};
 
-use super::{bad, face_or_own, not_found, required_name};
+use super::{CommandResult, bad, face_or_own, not_found, required_name};
 use crate::control::Tables;
 
 /// Prefixes that one face has bound.
@@ -27,11 +27,7 @@ pub const BINDINGS_PER_FACE_MAX: usize = 4096;
 /// - Tests: `long_prefixes_cannot_be_bound`
 pub const BOUND_PREFIX_MAX: (usize, usize) = (255, 32);
 
-pub(crate) fn bind(
-    parameters: &ControlParameters,
-    own: u64,
-    tables: &dyn Tables,
-) -> Result<ControlResponse, ControlResponse> {
+pub(crate) fn bind(parameters: &ControlParameters, own: u64, tables: &dyn Tables) -> CommandResult {
     let prefix = required_name(parameters)?;
     let flags = parameters.flags.unwrap_or_default();
     if flags & !bind_flags::ROUTED != 0 {
@@ -64,11 +60,7 @@ pub(crate) fn bind(
     Ok(if is_routed { response } else { ControlResponse { text: not_routed(prefix), ..response } })
 }
 
-pub(crate) fn unbind(
-    parameters: &ControlParameters,
-    own: u64,
-    tables: &dyn Tables,
-) -> Result<ControlResponse, ControlResponse> {
+pub(crate) fn unbind(parameters: &ControlParameters, own: u64, tables: &dyn Tables) -> CommandResult {
     let prefix = required_name(parameters)?.to_name();
     let face_id = face_or_own(parameters, own);
     if !tables.bpt_unbind(FaceId(face_id), &prefix) {

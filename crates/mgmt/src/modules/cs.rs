@@ -3,7 +3,7 @@
 use namely_forwarder::{CsChange, CsPolicy};
 use namely_messages::{ControlParameters, ControlResponse, CsList, CsListQuery, cs_flags, status_code};
 
-use super::{MaskedFlags, bad, not_found, required_name};
+use super::{CommandResult, MaskedFlags, bad, not_found, required_name};
 use crate::control::{Control, CsDisk, CsDiskChange, Tables};
 
 /// Packets that one `cs/erase` erases from memory.
@@ -28,10 +28,7 @@ pub(crate) fn list(query: &CsListQuery, tables: &dyn Tables, now_ns: u64) -> CsL
     CsList { next, packets }
 }
 
-pub(crate) fn config(
-    parameters: &ControlParameters,
-    control: Control<'_>,
-) -> Result<ControlResponse, ControlResponse> {
+pub(crate) fn config(parameters: &ControlParameters, control: Control<'_>) -> CommandResult {
     let flags = MaskedFlags::of(parameters)?;
     let policy = parameters.cs_policy.as_deref().map(str::parse::<CsPolicy>).transpose();
     let policy = policy.map_err(|unknown| bad(unknown.to_string()))?;
@@ -67,10 +64,7 @@ pub(crate) fn config(
 
 /// Erases a part of the packets in memory. The command that erases the last part also erases the
 /// packets on disk; the disk does not report their number.
-pub(crate) fn erase(
-    parameters: &ControlParameters,
-    control: Control<'_>,
-) -> Result<ControlResponse, ControlResponse> {
+pub(crate) fn erase(parameters: &ControlParameters, control: Control<'_>) -> CommandResult {
     let prefix = required_name(parameters)?;
     if parameters.count == Some(0) {
         return Err(bad("Count must be above 0"));
@@ -92,20 +86,14 @@ pub(crate) fn erase(
     }))
 }
 
-pub(crate) fn pin(
-    parameters: &ControlParameters,
-    control: Control<'_>,
-) -> Result<ControlResponse, ControlResponse> {
+pub(crate) fn pin(parameters: &ControlParameters, control: Control<'_>) -> CommandResult {
     let prefix = required_name(parameters)?;
     let refuse = |why| ControlResponse::new(status_code::CONFLICT, why);
     disk(control)?.pin(prefix).map_err(refuse)?;
     Ok(done(parameters))
 }
 
-pub(crate) fn unpin(
-    parameters: &ControlParameters,
-    control: Control<'_>,
-) -> Result<ControlResponse, ControlResponse> {
+pub(crate) fn unpin(parameters: &ControlParameters, control: Control<'_>) -> CommandResult {
     let prefix = required_name(parameters)?;
     if !disk(control)?.unpin(prefix) {
         return Err(not_found(format!("{prefix} is not pinned")));
@@ -116,11 +104,7 @@ pub(crate) fn unpin(
 /// Handles the report that a consumer has refused Data, which the name identifies by its implicit
 /// digest. In the response, Count is the number of removed learned routes, and Capacity shows if
 /// the memory of the content store had the packet.
-pub(crate) fn report(
-    parameters: &ControlParameters,
-    control: Control<'_>,
-    now_ns: u64,
-) -> Result<ControlResponse, ControlResponse> {
+pub(crate) fn report(parameters: &ControlParameters, control: Control<'_>, now_ns: u64) -> CommandResult {
     let name = required_name(parameters)?;
     if !name.last().is_some_and(|last| last.is_implicit_digest()) {
         return Err(bad("Name must end with the implicit digest of the Data"));

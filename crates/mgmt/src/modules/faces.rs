@@ -7,7 +7,7 @@ use namely_messages::{
 };
 use namely_wire::FaceUri;
 
-use super::{MaskedFlags, bad, face_or_own, not_found};
+use super::{CommandResult, MaskedFlags, bad, face_or_own, not_found};
 use crate::control::{CreateFaceError, FaceSettings, FaceSpec, Faces, UpdateFaceError};
 
 /// The face that `faces/create` requests.
@@ -50,11 +50,7 @@ pub(crate) fn created(made: Result<FaceStatus, CreateFaceError>) -> ControlRespo
     }
 }
 
-pub(crate) fn update(
-    parameters: &ControlParameters,
-    own: u64,
-    faces: &dyn Faces,
-) -> Result<ControlResponse, ControlResponse> {
+pub(crate) fn update(parameters: &ControlParameters, own: u64, faces: &dyn Faces) -> CommandResult {
     let face_id = face_or_own(parameters, own);
     let settings = settings(parameters)?;
     let changed = faces.update_face(FaceId(face_id), &settings);
@@ -65,10 +61,7 @@ pub(crate) fn update(
     })
 }
 
-pub(crate) fn destroy(
-    parameters: &ControlParameters,
-    faces: &dyn Faces,
-) -> Result<ControlResponse, ControlResponse> {
+pub(crate) fn destroy(parameters: &ControlParameters, faces: &dyn Faces) -> CommandResult {
     let face_id = parameters.face_id.ok_or_else(|| bad("FaceId is missing"))?;
     faces.destroy_face(FaceId(face_id)).map_err(|error| refusal(error, face_id))?;
     Ok(ControlResponse::ok(&ControlParameters { face_id: Some(face_id), ..Default::default() }))

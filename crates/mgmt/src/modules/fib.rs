@@ -3,14 +3,10 @@
 use namely_forwarder::{FaceId, FibError};
 use namely_messages::{ControlParameters, ControlResponse};
 
-use super::{face_or_own, not_found, required_name, table_refusal};
+use super::{CommandResult, face_or_own, not_found, required_name, table_refusal};
 use crate::control::Tables;
 
-pub(crate) fn add_nexthop(
-    parameters: &ControlParameters,
-    own: u64,
-    tables: &dyn Tables,
-) -> Result<ControlResponse, ControlResponse> {
+pub(crate) fn add_nexthop(parameters: &ControlParameters, own: u64, tables: &dyn Tables) -> CommandResult {
     let prefix = required_name(parameters)?;
     let face_id = face_or_own(parameters, own);
     let cost = parameters.cost.unwrap_or(0);
@@ -25,11 +21,7 @@ pub(crate) fn add_nexthop(
     }))
 }
 
-pub(crate) fn remove_nexthop(
-    parameters: &ControlParameters,
-    own: u64,
-    tables: &dyn Tables,
-) -> Result<ControlResponse, ControlResponse> {
+pub(crate) fn remove_nexthop(parameters: &ControlParameters, own: u64, tables: &dyn Tables) -> CommandResult {
     let prefix = required_name(parameters)?;
     let face_id = face_or_own(parameters, own);
     if !tables.fib_remove(prefix, FaceId(face_id)) {

@@ -14,6 +14,9 @@ pub(crate) mod trace;
 use namely_messages::{ControlParameters, ControlResponse, status_code};
 use namely_wire::{Name, NameRef};
 
+/// The response of a command that was executed, or of one that was refused.
+pub(crate) type CommandResult = Result<ControlResponse, ControlResponse>;
+
 /// 400: the parameters are not valid for the command.
 pub(crate) fn bad(text: impl Into<String>) -> ControlResponse {
     ControlResponse::new(status_code::BAD_PARAMETERS, text)

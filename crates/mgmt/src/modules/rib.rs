@@ -7,7 +7,7 @@ use namely_messages::{
 };
 use namely_wire::NameRef;
 
-use super::{face_or_own, not_found, required_name, table_refusal};
+use super::{CommandResult, face_or_own, not_found, required_name, table_refusal};
 use crate::control::{Control, Tables};
 
 /// Executes a command. An announcement is also passed to the face, which may attach it to Data
@@ -18,7 +18,7 @@ pub(crate) fn execute(
     own: u64,
     control: Control<'_>,
     now_ns: u64,
-) -> Result<ControlResponse, ControlResponse> {
+) -> CommandResult {
     let is_unregistered = request.command == Command::RibUnregister;
     let response = if is_unregistered {
         unregister(parameters, own, control.tables)?
@@ -37,12 +37,7 @@ pub(crate) fn execute(
     Ok(response)
 }
 
-fn register(
-    parameters: &ControlParameters,
-    own: u64,
-    control: Control<'_>,
-    now_ns: u64,
-) -> Result<ControlResponse, ControlResponse> {
+fn register(parameters: &ControlParameters, own: u64, control: Control<'_>, now_ns: u64) -> CommandResult {
     let tables = control.tables;
     let prefix = required_name(parameters)?;
     let route = Route {
@@ -86,11 +81,7 @@ fn has_other_applications(prefix: NameRef<'_>, own: u64, control: Control<'_>) -
     own.is_some_and(|own| others.into_iter().any(|other| other != own))
 }
 
-fn unregister(
-    parameters: &ControlParameters,
-    own: u64,
-    tables: &dyn Tables,
-) -> Result<ControlResponse, ControlResponse> {
+fn unregister(parameters: &ControlParameters, own: u64, tables: &dyn Tables) -> CommandResult {
     let prefix = required_name(parameters)?;
     let face_id = face_or_own(parameters, own);
     let origin = parameters.origin.unwrap_or(RouteOrigin::APP);

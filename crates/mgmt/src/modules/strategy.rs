@@ -3,13 +3,10 @@
 use namely_forwarder::StrategyError;
 use namely_messages::{ControlParameters, ControlResponse, status_code};
 
-use super::{bad, not_found, required_name, table_refusal};
+use super::{CommandResult, bad, not_found, required_name, table_refusal};
 use crate::control::Tables;
 
-pub(crate) fn set(
-    parameters: &ControlParameters,
-    tables: &dyn Tables,
-) -> Result<ControlResponse, ControlResponse> {
+pub(crate) fn set(parameters: &ControlParameters, tables: &dyn Tables) -> CommandResult {
     let prefix = required_name(parameters)?;
     let strategy = parameters.strategy.as_ref().ok_or_else(|| bad("Strategy is missing"))?;
     match tables.strategy_set(prefix, strategy.as_name()) {
@@ -23,10 +20,7 @@ pub(crate) fn set(
     }
 }
 
-pub(crate) fn unset(
-    parameters: &ControlParameters,
-    tables: &dyn Tables,
-) -> Result<ControlResponse, ControlResponse> {
+pub(crate) fn unset(parameters: &ControlParameters, tables: &dyn Tables) -> CommandResult {
     let prefix = required_name(parameters)?;
     if prefix.is_empty() {
         let text = "the strategy of / cannot be unset; set another";

@@ -4,7 +4,7 @@
 use namely_messages::{ControlParameters, ControlResponse, encode_blocks, status_code};
 use namely_wire::PACKET_OCTETS_MAX;
 
-use super::{bad, not_found, required_name};
+use super::{CommandResult, bad, not_found, required_name};
 use crate::control::{Control, Traces};
 
 /// Duration of a packet trace.
@@ -37,11 +37,7 @@ fn none_such() -> ControlResponse {
 }
 
 /// `trace/start`: the trace of Name, for ExpirationPeriod.
-pub(crate) fn start(
-    parameters: &ControlParameters,
-    own: u64,
-    control: Control<'_>,
-) -> Result<ControlResponse, ControlResponse> {
+pub(crate) fn start(parameters: &ControlParameters, own: u64, control: Control<'_>) -> CommandResult {
     let prefix = required_name(parameters)?.to_name();
     let time_ms = parameters.expiration_period_ms.unwrap_or(TRACE_TIME_MS_MAX).min(TRACE_TIME_MS_MAX);
     let started = traces(control)?.start(&prefix, time_ms, own);
@@ -56,10 +52,7 @@ pub(crate) fn start(
 
 /// `trace/read`: returns parameters, then packets. Count is the number of lost entries, and Flags
 /// is 1 if more entries are available.
-pub(crate) fn read(
-    parameters: &ControlParameters,
-    control: Control<'_>,
-) -> Result<ControlResponse, ControlResponse> {
+pub(crate) fn read(parameters: &ControlParameters, control: Control<'_>) -> CommandResult {
     let id = required_id(parameters)?;
     let traced = traces(control)?.read(id, PACKET_OCTETS_MAX - ENVELOPE_OCTETS).ok_or_else(none_such)?;
     let mut response = ControlResponse::ok(&ControlParameters {
@@ -73,10 +66,7 @@ pub(crate) fn read(
 }
 
 /// `trace/stop`.
-pub(crate) fn stop(
-    parameters: &ControlParameters,
-    control: Control<'_>,
-) -> Result<ControlResponse, ControlResponse> {
+pub(crate) fn stop(parameters: &ControlParameters, control: Control<'_>) -> CommandResult {
     let id = required_id(parameters)?;
     if !traces(control)?.stop(id) {
         return Err(none_such());
