@@ -90,7 +90,8 @@ pub fn expect_same(source: &Path, output: &Path) -> Result<(), Error> {
     }
 }
 
-fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+/// Reads until `buffer` is full or the input ends.
+pub(crate) fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
         match reader.read(&mut buffer[filled..])? {

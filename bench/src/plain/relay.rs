@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::datagrams::{Peer, Socket};
 use super::endpoint::{Endpoint, Listener, READY, Stream};
+use crate::files::fill;
 
 /// Outstanding datagrams between two relays. They fit into a default socket buffer, so none is
 /// lost.
@@ -104,6 +105,7 @@ fn copy_to_datagrams(socket: &Socket, peer: Peer, mut from: Stream, unit: usize)
     let mut buffer = socket.buffer(2);
     let mut under_way = 0;
     loop {
+        // Filled, so that datagrams have the size of segments.
         let n = fill(&mut from, &mut datagram[1..])?;
         if n == 0 {
             return socket.send(&[END], peer);
@@ -118,18 +120,6 @@ fn copy_to_datagrams(socket: &Socket, peer: Peer, mut from: Stream, unit: usize)
         socket.send(&datagram[..=n], peer)?;
         under_way += 1;
     }
-}
-
-/// Reads until `buffer` is full or the stream ends, so that datagrams have the size of segments.
-fn fill(from: &mut Stream, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match from.read(&mut buffer[filled..])? {
-            0 => break,
-            n => filled += n,
-        }
-    }
-    Ok(filled)
 }
 
 #[cfg(test)]

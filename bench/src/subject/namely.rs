@@ -4,12 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::ndn_tools::{NdnTools, Pipeline, wait_for_ping_server};
+use super::ndn_tools::{NdnTools, Pipeline};
 use super::site::{Fetch, NO_SHARED_MEMORY, Network, PREFIX, Publication, Site, Subject, SubjectName};
 use crate::error::Error;
 use crate::files::Object;
 use crate::link::{ADDRESSES, DEVICES};
-use crate::probe;
 use crate::programs::{Program, READY_LIMIT};
 use crate::scenario::{Kind, Scenario, Transport};
 use namely_testbed::{Process, command};
@@ -57,13 +56,12 @@ impl Namely {
     }
 
     fn start_router(&self, site: &Site<'_>, index: usize) -> Result<Process, Error> {
-        let socket = site.socket(index);
         let mut command = command(self.router.path(), site.dir);
         match self.configuration(site, index)? {
             Some(file) => command.arg("--config").arg(file),
             None => command.arg("--no-config"),
         };
-        command.args(["--listen", &format!("unix://{}", socket.display())]);
+        command.args(["--listen", &site.unix_uri(index)]);
         command.args(["--listen", &format!("tcp://127.0.0.1:{}", site.ports[index])]);
         command.args(["--listen", &site.udp_uri(index, "udp")]);
         if site.scenario.transport() == Transport::Memif {
@@ -76,10 +74,7 @@ impl Namely {
         } else if site.scenario.has_two_routers() && index == 0 {
             command.args(["--route", &format!("{PREFIX}={}", site.udp_uri(1, "udp"))]);
         }
-        let mut router = Process::start(&format!("namelyd {index}"), command, site.dir, None)?;
-        probe::wait_for_socket(&socket, READY_LIMIT, site.interrupt)
-            .map_err(|e| router.expect_running().err().map_or(e, Error::from))?;
-        Ok(router)
+        site.start_router("namelyd", index, command)
     }
 
     /// Writes a configuration file if one is needed: for the face over Ethernet, and over TCP. Over
@@ -203,14 +198,7 @@ impl Subject for Namely {
         command.args(["--segment-size", &site.scenario.segment_octets().to_string()]);
         command.args(self.serve_arguments);
         let producer = Process::start("namely serve", command, site.dir, None)?;
-        let versioned = probe::versioned_name(&network.socket, &name, READY_LIMIT, site.interrupt)?;
-        let publish_time = Some(producer.age());
-        Ok(Publication {
-            producer: Some(producer),
-            name,
-            versioned_name: versioned.to_string(),
-            publish_time,
-        })
+        Publication::of(producer, name, site, network)
     }
 
     fn fetch(&self, site: &Site<'_>, network: &Network, name: &str, output: &Path) -> Fetch {
@@ -228,9 +216,7 @@ impl Subject for Namely {
         }
         let mut command = self.command(site, &network.producer);
         command.args(["pingserver", PREFIX]);
-        let server = Process::start("namely pingserver", command, site.dir, None)?;
-        wait_for_ping_server(site, network)?;
-        Ok(server)
+        site.start_ping_server("namely pingserver", network, command)
     }
 
     fn ping(&self, site: &Site<'_>, network: &Network, count: u32, interval_ms: u64) -> Command {

@@ -8,8 +8,7 @@ use std::process::Command;
 use super::site::{Fetch, Network, PREFIX, Publication, Site};
 use crate::error::Error;
 use crate::files::Object;
-use crate::probe;
-use crate::programs::{Program, READY_LIMIT};
+use crate::programs::Program;
 use crate::scenario::Scenario;
 use namely_testbed::{Process, command};
 
@@ -70,14 +69,7 @@ impl NdnTools {
         let mut command = client(self.put.path(), site, &network.producer);
         command.args(["-q", "-s", &site.scenario.segment_octets().to_string(), &name]).stdin(content);
         let producer = Process::start("ndnputchunks", command, site.dir, None)?;
-        let versioned = probe::versioned_name(&network.socket, &name, READY_LIMIT, site.interrupt)?;
-        let publish_time = Some(producer.age());
-        Ok(Publication {
-            producer: Some(producer),
-            name,
-            versioned_name: versioned.to_string(),
-            publish_time,
-        })
+        Publication::of(producer, name, site, network)
     }
 
     pub(super) fn fetch(&self, site: &Site<'_>, network: &Network, name: &str, pipeline: Pipeline) -> Fetch {
@@ -92,9 +84,7 @@ impl NdnTools {
     pub(super) fn serve_pings(&self, site: &Site<'_>, network: &Network) -> Result<Process, Error> {
         let mut command = client(self.ping_server.path(), site, &network.producer);
         command.args(["-q", PREFIX]);
-        let server = Process::start("ndnpingserver", command, site.dir, None)?;
-        wait_for_ping_server(site, network)?;
-        Ok(server)
+        site.start_ping_server("ndnpingserver", network, command)
     }
 
     pub(super) fn ping(&self, site: &Site<'_>, network: &Network, count: u32, interval_ms: u64) -> Command {
@@ -102,11 +92,6 @@ impl NdnTools {
         command.args(["-i", &interval_ms.to_string(), "-c", &count.to_string(), PREFIX]);
         command
     }
-}
-
-/// Waits until a ping server below [`PREFIX`] answers. All ping servers of NDN share the name.
-pub(super) fn wait_for_ping_server(site: &Site<'_>, network: &Network) -> Result<(), Error> {
-    probe::wait_for_answer(&network.socket, &format!("{PREFIX}/ping/1"), READY_LIMIT, site.interrupt)
 }
 
 /// Returns the command of a client program that uses the router at `uri`.

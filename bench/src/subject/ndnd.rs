@@ -4,11 +4,10 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::ndn_tools::{NdnTools, Pipeline, client, wait_for_ping_server};
+use super::ndn_tools::{NdnTools, Pipeline, client};
 use super::site::{Fetch, NO_SHARED_MEMORY, Network, PREFIX, Publication, Site, Subject, SubjectName};
 use crate::error::Error;
 use crate::files::Object;
-use crate::probe;
 use crate::programs::{Program, READY_LIMIT};
 use crate::scenario::{Kind, Scenario, Transport};
 use namely_testbed::{Process, command};
@@ -43,10 +42,7 @@ impl Ndnd {
             .map_err(|e| Error::environment(format!("cannot write {}", path.display()), e))?;
         let mut command = command(self.ndnd.path(), site.dir);
         command.args(["fw", "run"]).arg(&path);
-        let mut router = Process::start(&format!("ndnd {index}"), command, site.dir, None)?;
-        probe::wait_for_socket(&site.socket(index), READY_LIMIT, site.interrupt)
-            .map_err(|e| router.expect_running().err().map_or(e, Error::from))?;
-        Ok(router)
+        site.start_router("ndnd", index, command)
     }
 
     /// Runs `ndnd fw …` at the consumer's router and returns its output.
@@ -71,14 +67,7 @@ impl Ndnd {
         let mut command = client(self.ndnd.path(), site, &network.producer);
         command.args(["put", &name]).stdin(content);
         let producer = Process::start("ndnd put", command, site.dir, None)?;
-        let versioned = probe::versioned_name(&network.socket, &name, READY_LIMIT, site.interrupt)?;
-        let publish_time = Some(producer.age());
-        Ok(Publication {
-            producer: Some(producer),
-            name,
-            versioned_name: versioned.to_string(),
-            publish_time,
-        })
+        Publication::of(producer, name, site, network)
     }
 }
 
@@ -167,9 +156,7 @@ impl Subject for Ndnd {
         }
         let mut command = client(self.ndnd.path(), site, &network.producer);
         command.args(["pingserver", PREFIX]);
-        let server = Process::start("ndnd pingserver", command, site.dir, None)?;
-        wait_for_ping_server(site, network)?;
-        Ok(server)
+        site.start_ping_server("ndnd pingserver", network, command)
     }
 
     fn ping(&self, site: &Site<'_>, network: &Network, count: u32, interval_ms: u64) -> Command {

@@ -7,7 +7,6 @@ use super::ndn_tools::{NdnTools, Pipeline, client};
 use super::site::{Fetch, NO_SHARED_MEMORY, Network, PREFIX, Publication, Site, Subject, SubjectName};
 use crate::error::Error;
 use crate::files::Object;
-use crate::probe;
 use crate::programs::{Program, READY_LIMIT};
 use crate::scenario::{Kind, Scenario, Transport};
 use namely_testbed::{Process, command};
@@ -38,10 +37,7 @@ impl Nfd {
             .map_err(|e| Error::environment(format!("cannot write {}", path.display()), e))?;
         let mut command = command(self.nfd.path(), site.dir);
         command.arg("--config").arg(&path);
-        let mut router = Process::start(&format!("nfd {index}"), command, site.dir, None)?;
-        probe::wait_for_socket(&site.socket(index), READY_LIMIT, site.interrupt)
-            .map_err(|e| router.expect_running().err().map_or(e, Error::from))?;
-        Ok(router)
+        site.start_router("nfd", index, command)
     }
 
     fn control(&self, site: &Site<'_>, arguments: &[&str]) -> Result<(), Error> {

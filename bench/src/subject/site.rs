@@ -9,6 +9,8 @@ use namely_testbed::{Interrupt, Process};
 
 use crate::error::Error;
 use crate::files::Object;
+use crate::probe;
+use crate::programs::READY_LIMIT;
 use crate::scenario::{Scenario, Transport};
 
 /// Prefix of every object and every ping.
@@ -124,6 +126,27 @@ impl Site<'_> {
     pub fn udp_uri(&self, index: usize, scheme: &str) -> String {
         format!("{scheme}://127.0.0.1:{}", self.ports[index])
     }
+
+    /// Starts router `index` of the program `name`. Returns when it accepts connections.
+    pub(super) fn start_router(&self, name: &str, index: usize, command: Command) -> Result<Process, Error> {
+        let mut router = Process::start(&format!("{name} {index}"), command, self.dir, None)?;
+        probe::wait_for_socket(&self.socket(index), READY_LIMIT, self.interrupt)
+            .map_err(|e| router.expect_running().err().map_or(e, Error::from))?;
+        Ok(router)
+    }
+
+    /// Starts a ping server below [`PREFIX`]. Returns when it answers. All ping servers of NDN
+    /// share the name.
+    pub(super) fn start_ping_server(
+        &self,
+        name: &str,
+        network: &Network,
+        command: Command,
+    ) -> Result<Process, Error> {
+        let server = Process::start(name, command, self.dir, None)?;
+        probe::wait_for_answer(&network.socket, &format!("{PREFIX}/ping/1"), READY_LIMIT, self.interrupt)?;
+        Ok(server)
+    }
 }
 
 /// Running routers and their addresses.
@@ -163,6 +186,20 @@ pub struct Publication {
     pub versioned_name: String,
     /// Time from the producer's start to its first answer.
     pub publish_time: Option<Duration>,
+}
+
+impl Publication {
+    /// The object that `producer` serves as `name`. Returns when the producer answers.
+    pub(super) fn of(
+        producer: Process,
+        name: String,
+        site: &Site<'_>,
+        network: &Network,
+    ) -> Result<Self, Error> {
+        let versioned = probe::versioned_name(&network.socket, &name, READY_LIMIT, site.interrupt)?;
+        let (publish_time, versioned_name) = (Some(producer.age()), versioned.to_string());
+        Ok(Publication { producer: Some(producer), name, versioned_name, publish_time })
+    }
 }
 
 /// A fetch.
