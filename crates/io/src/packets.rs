@@ -19,7 +19,7 @@ use crate::port::FaceSender;
 use crate::queue::FrameQueue;
 use crate::sender::{FlushProgress, FlushReport, Sender};
 use crate::sockets;
-use crate::status::{Carrier, FaceState, LinkInfo, RemoteKind};
+use crate::status::{FaceState, LinkInfo, RemoteKind};
 
 /// A non-blocking socket whose messages are packets.
 pub type PacketSocket = Arc<dyn AsFd + Send + Sync>;
@@ -48,21 +48,10 @@ impl<H: Handler> Faces<H> {
         let options = self.options();
         let (send, receive) = (options.send_buffer_octets, options.datagram_receive_buffer_octets);
         sockets::set_buffers(&*socket, send, receive);
-        let info = LinkInfo {
-            remote: FaceUri::Kernel,
-            reach: RemoteKind::Local,
-            holder,
-            // The socket loses no packet and takes any length, so there is nothing to fragment.
-            carrier: Carrier::Stream,
-            mtu: None,
-            path_octets: None,
-            credentials: None,
-            socket_inode: None,
-            idle_ns: None,
-            // The other end is this machine's kernel, so no peer is at fault.
-            can_stall: false,
-            refuses: |_| None,
-        };
+        // The other end is this machine's kernel, so no peer is at fault.
+        let can_stall = false;
+        let info = LinkInfo::connection(FaceUri::Kernel, RemoteKind::Local, holder, |_| None);
+        let info = LinkInfo { can_stall, ..info };
         self.add_admitted(
             NewTransport {
                 receiver: Box::new(PacketReceiver(socket.clone())),

@@ -172,3 +172,27 @@ pub(crate) struct LinkInfo {
     /// Returns the reason for which a face of this kind cannot have a persistency.
     pub(crate) refuses: fn(FacePersistency) -> Option<&'static str>,
 }
+
+impl LinkInfo {
+    /// The properties of a connection: it loses nothing and carries frames of any length.
+    pub(crate) fn connection(
+        remote: FaceUri,
+        reach: RemoteKind,
+        holder: Owner,
+        refuses: fn(FacePersistency) -> Option<&'static str>,
+    ) -> Self {
+        LinkInfo {
+            remote,
+            reach,
+            holder,
+            carrier: Carrier::Stream,
+            mtu: None,
+            path_octets: None,
+            credentials: None,
+            socket_inode: None,
+            idle_ns: None,
+            can_stall: true,
+            refuses,
+        }
+    }
+}

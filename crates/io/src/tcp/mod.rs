@@ -18,7 +18,7 @@ use crate::kind::{AcceptContext, Acceptor, NewTransport, ReadContext, Receiver};
 use crate::port::FaceSender;
 use crate::reconnect::Reconnect;
 use crate::sockets::{self, Interest};
-use crate::status::{Carrier, FaceState, LinkInfo, RemoteKind};
+use crate::status::{FaceState, LinkInfo, RemoteKind};
 use crate::stream::{PartialPacket, StreamReceiver, StreamSender};
 use crate::unix::{ACCEPTS_PER_TURN_MAX, BACKLOG, accept_failed, refuses_permanent};
 
@@ -42,18 +42,8 @@ impl<H: Handler> Faces<H> {
     /// # Errors
     /// [`OpenError::InUse`] if the port is in use, otherwise the system's error.
     pub fn listen_tcp(&mut self, address: SocketAddr) -> Result<FaceUri, OpenError> {
-        let text = uri(address).to_string();
-        let socket = sockets::open(sockets::family_of(&address), SocketType::STREAM)?;
-        // Lingering connections of an earlier run must not block the port.
-        let _ = sockopt::set_socket_reuseaddr(&socket, true);
-        if address.is_ipv6() {
-            // A listener for IPv4 may use the same port.
-            let _ = sockopt::set_ipv6_v6only(&socket, true);
-        }
-        rustix::net::bind(&socket, &address).map_err(|errno| bind_error(&text, errno))?;
-        rustix::net::listen(&socket, BACKLOG).map_err(|errno| bind_error(&text, errno))?;
-        let local = sockets::local_address(&socket).unwrap_or(address);
-        self.add_listener(Box::new(TcpAcceptor { socket }), uri(local))
+        let (socket, local) = listen(address, uri)?;
+        self.add_listener(Box::new(TcpAcceptor { socket }), local)
     }
 
     /// Begins to connect. [`crate::Event::Up`] reports success. [`crate::Event::Closed`] reports
@@ -90,19 +80,8 @@ impl<H: Handler> Faces<H> {
 
 /// Returns the properties of a TCP connection. A peer on the loopback is a local application.
 fn info(peer: SocketAddr) -> LinkInfo {
-    LinkInfo {
-        remote: uri(peer),
-        reach: if peer.ip().is_loopback() { RemoteKind::Local } else { RemoteKind::Neighbour },
-        holder: Owner::address(peer.ip()),
-        carrier: Carrier::Stream,
-        mtu: None,
-        path_octets: None,
-        credentials: None,
-        socket_inode: None,
-        idle_ns: None,
-        can_stall: true,
-        refuses: refuses_permanent,
-    }
+    let reach = if peer.ip().is_loopback() { RemoteKind::Local } else { RemoteKind::Neighbour };
+    LinkInfo::connection(uri(peer), reach, Owner::address(peer.ip()), refuses_permanent)
 }
 
 pub(crate) fn refuses_on_demand(persistency: FacePersistency) -> Option<&'static str> {
@@ -112,6 +91,25 @@ pub(crate) fn refuses_on_demand(persistency: FacePersistency) -> Option<&'static
 
 fn uri(address: SocketAddr) -> FaceUri {
     FaceUri::Tcp(Endpoint::Address(address))
+}
+
+/// Opens a listening socket. Returns it with its address, of which `uri` makes the URI.
+pub(crate) fn listen(
+    address: SocketAddr,
+    uri: fn(SocketAddr) -> FaceUri,
+) -> Result<(OwnedFd, FaceUri), OpenError> {
+    let text = uri(address).to_string();
+    let socket = sockets::open(sockets::family_of(&address), SocketType::STREAM)?;
+    // Lingering connections of an earlier run must not block the port.
+    let _ = sockopt::set_socket_reuseaddr(&socket, true);
+    if address.is_ipv6() {
+        // A listener for IPv4 may use the same port.
+        let _ = sockopt::set_ipv6_v6only(&socket, true);
+    }
+    rustix::net::bind(&socket, &address).map_err(|errno| bind_error(&text, errno))?;
+    rustix::net::listen(&socket, BACKLOG).map_err(|errno| bind_error(&text, errno))?;
+    let local = sockets::local_address(&socket).unwrap_or(address);
+    Ok((socket, uri(local)))
 }
 
 pub(crate) fn bind_error(uri: &str, errno: Errno) -> OpenError {

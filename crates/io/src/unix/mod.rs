@@ -18,7 +18,7 @@ use crate::faces::{Faces, Handler};
 use crate::kind::{AcceptContext, Acceptor, NewTransport};
 use crate::program::ProgramName;
 use crate::sockets;
-use crate::status::{Carrier, Credentials, FaceState, LinkInfo, RemoteKind};
+use crate::status::{Credentials, FaceState, LinkInfo, RemoteKind};
 use crate::stream::StreamReceiver;
 pub(crate) use socket_file::SocketFile;
 
@@ -167,19 +167,9 @@ fn application<H: Handler>(
     credentials: Option<Credentials>,
     local: FaceUri,
 ) -> NewTransport<H> {
-    let info = LinkInfo {
-        remote: FaceUri::Fd(connection.as_fd().as_raw_fd() as u64),
-        reach: RemoteKind::Local,
-        holder: holder(credentials),
-        carrier: Carrier::Stream,
-        mtu: None,
-        path_octets: None,
-        credentials,
-        socket_inode: None,
-        idle_ns: None,
-        can_stall: true,
-        refuses: refuses_permanent,
-    };
+    let remote = FaceUri::Fd(connection.as_fd().as_raw_fd() as u64);
+    let info = LinkInfo::connection(remote, RemoteKind::Local, holder(credentials), refuses_permanent);
+    let info = LinkInfo { credentials, ..info };
     let (persistency, state) = (FacePersistency::OnDemand, FaceState::Up);
     match connection {
         Connection::Plain(socket) => {

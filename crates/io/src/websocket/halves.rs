@@ -22,7 +22,7 @@ use crate::kind::{NewTransport, ReadContext, Receiver};
 use crate::labels::received;
 use crate::queue::FrameQueue;
 use crate::sender::{FlushProgress, FlushReport, Sender};
-use crate::status::{Carrier, FaceState, LinkInfo, RemoteKind};
+use crate::status::{FaceState, LinkInfo, RemoteKind};
 use crate::stream::ReadBudget;
 use crate::unix::refuses_permanent;
 
@@ -37,19 +37,10 @@ pub(super) fn client<H: Handler>(
     let sender =
         Box::new(WebSocketSender { socket: wire.socket().clone(), outgoing: wire.outgoing().clone() });
     let connection = WebSocket::from_raw_socket(wire, Role::Server, Some(config()));
-    let info = LinkInfo {
-        remote: FaceUri::WsClient(Endpoint::Address(peer)),
-        reach: if peer.ip().is_loopback() && !is_browser { RemoteKind::Local } else { RemoteKind::Neighbour },
-        holder: Owner::address(peer.ip()),
-        carrier: Carrier::Stream,
-        mtu: None,
-        path_octets: None,
-        credentials: None,
-        socket_inode: None,
-        idle_ns: None,
-        can_stall: true,
-        refuses: refuses_permanent,
-    };
+    let is_local = peer.ip().is_loopback() && !is_browser;
+    let reach = if is_local { RemoteKind::Local } else { RemoteKind::Neighbour };
+    let (remote, holder) = (FaceUri::WsClient(Endpoint::Address(peer)), Owner::address(peer.ip()));
+    let info = LinkInfo::connection(remote, reach, holder, refuses_permanent);
     NewTransport {
         receiver: Box::new(WebSocketReceiver {
             connection,

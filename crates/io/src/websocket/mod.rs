@@ -12,14 +12,11 @@ mod wire;
 use std::net::SocketAddr;
 
 use namely_wire::{Endpoint, FaceUri, LP_PACKET_OCTETS_MAX};
-use rustix::net::{SocketType, sockopt};
 use tungstenite::protocol::WebSocketConfig;
 
 use crate::error::OpenError;
 use crate::faces::{Faces, Handler};
-use crate::sockets;
-use crate::tcp::bind_error;
-use crate::unix::BACKLOG;
+use crate::tcp;
 
 /// Octets of a WebSocket client's request.
 ///
@@ -51,16 +48,7 @@ impl<H: Handler> Faces<H> {
     /// # Errors
     /// [`OpenError::InUse`] if the port is in use, otherwise the system's error.
     pub fn listen_websocket(&mut self, address: SocketAddr) -> Result<FaceUri, OpenError> {
-        let text = FaceUri::Ws(Endpoint::Address(address)).to_string();
-        let socket = sockets::open(sockets::family_of(&address), SocketType::STREAM)?;
-        // Lingering connections of an earlier run must not block the port.
-        let _ = sockopt::set_socket_reuseaddr(&socket, true);
-        if address.is_ipv6() {
-            let _ = sockopt::set_ipv6_v6only(&socket, true);
-        }
-        rustix::net::bind(&socket, &address).map_err(|errno| bind_error(&text, errno))?;
-        rustix::net::listen(&socket, BACKLOG).map_err(|errno| bind_error(&text, errno))?;
-        let local = FaceUri::Ws(Endpoint::Address(sockets::local_address(&socket).unwrap_or(address)));
+        let (socket, local) = tcp::listen(address, |address| FaceUri::Ws(Endpoint::Address(address)))?;
         let acceptor = acceptor::WebSocketAcceptor::new(socket, local.clone())?;
         self.add_listener(Box::new(acceptor), local)
     }
