@@ -8,8 +8,8 @@ use namely_security::{
     Certificate, HmacKey, KeyType, PrivateKey, Signer, TrustPolicy, Verdict, Verifier, read_certificate,
     sign_data, validity,
 };
-use namely_testkit::{Need, or_skip};
-use namely_wire::{DataBuilder, DataView, Name, key_name_of_locator};
+use namely_testkit::{Need, name, or_skip};
+use namely_wire::{DataBuilder, DataView, key_name_of_locator};
 
 const SECRET: [u8; 16] = *b"0123456789abcdef";
 
@@ -20,10 +20,6 @@ fn now_ns() -> u64 {
 
 fn secret_hex() -> String {
     SECRET.iter().map(|octet| format!("{octet:02x}")).collect()
-}
-
-fn name(uri: &str) -> Name {
-    uri.parse().expect("a name")
 }
 
 fn text(path: &Path) -> &str {

@@ -39,11 +39,9 @@ pub(crate) fn used_octets(name_octets: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use namely_testkit::name;
 
-    fn name(uri: &str) -> Name {
-        uri.parse().expect("a name")
-    }
+    use super::*;
 
     #[test]
     fn names_survive_the_address_round_trip() {

@@ -12,9 +12,9 @@ use namely_messages::{
     Block, Command as Management, ControlParameters, ControlResponse, ExplainedRight, Scope, blocks,
 };
 use namely_security::{Certificate, KeyChain, KeyType, NewKey, PrivateKey, Signer, sign_interest};
-use namely_testkit::eventually;
+use namely_testkit::{eventually, name};
 use namely_transport::connection::{Answer, CommandError};
-use namely_wire::{DataView, InterestBuilder, Name, ValidityPeriod};
+use namely_wire::{DataView, InterestBuilder, ValidityPeriod};
 use serde_json::Value;
 
 /// The explanation of a name, or of `--face`.
@@ -211,10 +211,6 @@ fn why_predicts_the_rights_of_commands() {
     assert!(step(&answer, "rule").contains("but by the Unix socket"), "{answer:#}");
     home.fails(7, ["route", "add", "/other", "local", "--router", &tcp]);
     is_because(&home, &["--register", "/localhost/nfd/x"], "not_allowed", "another prefix");
-}
-
-fn name(uri: &str) -> Name {
-    uri.parse().unwrap()
 }
 
 fn of(prefix: &str) -> ControlParameters {

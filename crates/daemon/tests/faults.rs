@@ -13,15 +13,12 @@ use std::time::{Duration, Instant};
 use common::{Client, Daemon, PATIENCE};
 use namely_messages::{Counter, Dataset, blocks};
 use namely_security::{Signer, sign_data};
+use namely_testkit::name;
 use namely_wire::{DataBuilder, InterestBuilder, LpHeaders, Name, encode_lp_packet};
 
 /// Memory that the router may use beyond its use at rest while its tables fill. The default limits
 /// allow 131,072 pending Interests of one face, each with a small packet.
 const FLOOD_OCTETS_MAX: u64 = 256 << 20;
-
-fn name(uri: &str) -> Name {
-    uri.parse().expect("a name")
-}
 
 /// A number of `/proc/PID/status`.
 fn status(text: &str, field: &str) -> Option<u64> {

@@ -8,7 +8,8 @@ use std::time::Duration;
 use common::{Daemon, PATIENCE};
 use namely_messages::{Block, ChannelStatus, Command, Dataset, FacePersistency, FaceScope, Scope, blocks};
 use namely_security::Signer;
-use namely_wire::{DataBuilder, InterestBuilder, LpView, NackReason, Name};
+use namely_testkit::name;
+use namely_wire::{DataBuilder, InterestBuilder, LpView, NackReason};
 use tungstenite::client::IntoClientRequest;
 use tungstenite::http::header::ORIGIN;
 use tungstenite::{Message, WebSocket};
@@ -53,10 +54,6 @@ impl Page {
 
 fn daemon() -> Daemon {
     Daemon::start_with("", &["--listen", "ws://127.0.0.1:0"])
-}
-
-fn name(uri: &str) -> Name {
-    uri.parse().expect("a name")
 }
 
 fn interest(uri: &str) -> Vec<u8> {

@@ -81,13 +81,11 @@ impl ApplicationAnnouncements {
 
 #[cfg(test)]
 mod tests {
+    use namely_testkit::name;
+
     use super::*;
 
     const FACE: FaceId = FaceId(300);
-
-    fn name(uri: &str) -> Name {
-        uri.parse().unwrap()
-    }
 
     #[test]
     fn data_finds_its_longest_valid_announcement() {

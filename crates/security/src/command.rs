@@ -282,6 +282,7 @@ impl CommandRefusal {
 mod tests {
     use std::sync::Arc;
 
+    use namely_testkit::name;
     use namely_wire::InterestBuilder;
 
     use super::*;
@@ -306,10 +307,6 @@ mod tests {
 
     fn long_ago() -> CommandTime {
         CommandTime::new(0, NOW_MS - DAY_MS)
-    }
-
-    fn name(uri: &str) -> Name {
-        uri.parse().unwrap()
     }
 
     fn command(signer: &Signer, time_ms: u64) -> Vec<u8> {

@@ -12,6 +12,7 @@ use namely_security::{
     Verified, manifest_name, sign_data,
 };
 use namely_socket::{Consumer, ConsumerOptions, FetchError, Flow, Sink, Trust, errno_name};
+use namely_testkit::name;
 use namely_transport::connection::{Connection, Packet};
 use namely_transport::object::{Object, ObjectError, Part, Progress, SignatureMode};
 use namely_transport::publish::{Options, Publication, Signing};
@@ -63,10 +64,6 @@ impl Drop for Producer {
             drop(thread);
         }
     }
-}
-
-fn name(uri: &str) -> Name {
-    uri.parse().unwrap()
 }
 
 fn key_of(identity: &str) -> (Signer, Certificate) {

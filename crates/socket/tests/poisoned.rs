@@ -8,14 +8,11 @@ use std::time::Duration;
 use namely_security::validity::ALWAYS;
 use namely_security::{Certificate, KeyType, PrivateKey, Signer, TrustPolicy, Verifier};
 use namely_socket::{Consumer, ConsumerOptions, FetchError, Trust};
+use namely_testkit::name;
 use namely_transport::connection::{Answer, Connection, ConnectionError, Packet, Reply};
 use namely_transport::object::{Discovery, Express, ObjectError, ReadOptions};
 use namely_transport::publish::{Options, Publication};
 use namely_wire::{InterestBuilder, InterestView, LpHeaders, NackReason, Name};
-
-fn name(uri: &str) -> Name {
-    uri.parse().unwrap()
-}
 
 fn key_of(identity: &str) -> (Signer, Certificate) {
     let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());

@@ -273,6 +273,8 @@ mod tests {
     use namely_forwarder::FaceProperties;
     use namely_messages::{Route, route_flags};
 
+    use namely_testkit::name;
+
     use super::*;
     use crate::config::Config;
 
@@ -300,10 +302,6 @@ mod tests {
             self.routes.retain(|(known, _)| *known != face);
             if self.routes.len() < before { Ok(()) } else { Err(ControlError::NotFound) }
         }
-    }
-
-    fn name(text: &str) -> Name {
-        text.parse().unwrap()
     }
 
     #[test]

@@ -303,11 +303,9 @@ fn count(counter: &AtomicU64, n: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use namely_testkit::name;
 
-    fn name(text: &str) -> Name {
-        text.parse().unwrap()
-    }
+    use super::*;
 
     #[test]
     fn a_request_names_a_resource_or_version() {

@@ -1,12 +1,9 @@
+use namely_testkit::name;
 use namely_wire::{DataBuilder, SignatureInfo};
 
 use super::*;
 use crate::crypto::KeyType;
 use crate::validity::{self, days_from};
-
-fn name(uri: &str) -> Name {
-    uri.parse().unwrap()
-}
 
 fn root() -> (Arc<PrivateKey>, Certificate) {
     let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());

@@ -2,7 +2,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use namely_testkit::{Need, skip};
+use namely_testkit::{Need, name, skip};
 use namely_wire::DataBuilder;
 use tempfile::TempDir;
 
@@ -15,10 +15,6 @@ use crate::validity;
 use crate::verifier::{Verdict, Verifier};
 
 const NOW_NS: u64 = 1_800_000_000_000_000_000;
-
-fn name(uri: &str) -> Name {
-    uri.parse().unwrap()
-}
 
 fn generate(key_chain: &KeyChain, identity: &str, passphrase: Option<&Passphrase>) -> KeyEntry {
     generate_of(key_chain, identity, KeyType::Ed25519, passphrase)

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use namely_testkit::name;
 use namely_wire::DataBuilder;
 use proptest::prelude::*;
 
@@ -10,10 +11,6 @@ use crate::prepared::Preparation;
 use crate::trust::TrustPolicy;
 use crate::validity;
 use crate::verifier::{Verdict, Verifier};
-
-fn name(uri: &str) -> Name {
-    uri.parse().unwrap()
-}
 
 fn segment_under(hash: ManifestHash, object: &Name, number: u64, content: &[u8]) -> Vec<u8> {
     let name = object.join_segment(number);

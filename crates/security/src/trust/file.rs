@@ -127,15 +127,13 @@ pub enum PolicyFileError {
 
 #[cfg(test)]
 mod tests {
+    use namely_testkit::name;
+
     use super::*;
     use crate::trust::CHAIN_DEPTH_MAX;
 
     fn parse(text: &str) -> Result<TrustPolicy, PolicyFileError> {
         TrustPolicy::from_toml(text, read_certificate)
-    }
-
-    fn name(uri: &str) -> Name {
-        uri.parse().unwrap()
     }
 
     fn allows(policy: &TrustPolicy, data: &str, key: &str) -> bool {

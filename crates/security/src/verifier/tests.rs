@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use namely_testkit::name;
 use namely_wire::{DataBuilder, Name, ValidityPeriod};
 
 use super::*;
@@ -8,10 +9,6 @@ use crate::signer::{Signer, sign_data};
 use crate::validity;
 
 const NOW_NS: u64 = 1_800_000_000_000_000_000;
-
-fn name(uri: &str) -> Name {
-    uri.parse().unwrap()
-}
 
 /// A key and its certificate.
 struct Party {

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use namely_security::{Signer, sha256, sign_data};
+use namely_testkit::name;
 use namely_wire::types::IMPLICIT_DIGEST_COMPONENT;
 use namely_wire::{Component, DataBuilder, InterestBuilder, Name};
 use proptest::prelude::*;
@@ -9,10 +10,6 @@ use super::*;
 
 fn data(name: &Name, content: &[u8]) -> Packet {
     Arc::new(sign_data(&DataBuilder::new(name.as_name()), content, &Signer::digest_sha256()).unwrap())
-}
-
-fn name(uri: &str) -> Name {
-    uri.parse().unwrap()
 }
 
 fn find(buffer: &mut Buffer, interest: &InterestBuilder) -> Option<BufferedPacket> {

@@ -194,13 +194,10 @@ fn key(name: NameRef<'_>, can_be_prefix: bool) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use namely_wire::{InterestBuilder, Name, PitToken};
+    use namely_testkit::name;
+    use namely_wire::{InterestBuilder, PitToken};
 
     use super::*;
-
-    fn name(uri: &str) -> Name {
-        uri.parse().unwrap()
-    }
 
     fn headers(token: u8) -> LpHeaders {
         LpHeaders { pit_token: PitToken::new(&[token]), ..LpHeaders::default() }
