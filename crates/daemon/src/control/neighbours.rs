@@ -136,10 +136,13 @@ impl Neighbours {
         let mut next_ns = None;
         for (key, entry) in &mut self.entries {
             let FaceProgress::Made { face_id } = entry.face else { continue };
-            let Some(host) = host_of(&entry.wanted.remote) else { continue };
+            if host_of(&entry.wanted.remote).is_none() {
+                continue;
+            }
             if entry.check_ns <= now_ns {
                 entry.check_ns = now_ns.saturating_add(LOOKUP_NS);
-                if entry.is_silent(face_id, control) {
+                let is_silent = entry.is_silent(face_id, control);
+                if let Some(host) = host_of(&entry.wanted.remote).filter(|_| is_silent) {
                     // Without a thread for it, the next check looks the name up.
                     look_up(key, host.clone());
                 }
