@@ -21,8 +21,8 @@ const RETRY_NS_MIN: u64 = 1_000_000_000;
 /// Longest delay between attempts, ns.
 const RETRY_NS_MAX: u64 = 60_000_000_000;
 
-/// Interval at which the name of a host is looked up again while its face is down or receives
-/// nothing, ns.
+/// Interval at which the name of a host is looked up again while its face is down, or sends and
+/// receives nothing, ns.
 const LOOKUP_NS: u64 = 30_000_000_000;
 
 /// The configured neighbors, by the text of their remote URI.
@@ -41,8 +41,8 @@ struct Entry {
     failures: u32,
     /// The time at which the face is checked next, if its remote is a host name, ns.
     check_ns: u64,
-    /// The octets that the face had received at the last check.
-    in_octets: u64,
+    /// The octets that the face had received and sent at the last check.
+    octets: [u64; 2],
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,8 +125,9 @@ impl Neighbours {
         next_ns
     }
 
-    /// Looks up the names of hosts whose faces are down or receive nothing. `look_up` is called with
-    /// the key for the result and the host. Returns the time of the next call.
+    /// Looks up the names of hosts whose faces are down, or receive nothing although they send.
+    /// `look_up` is called with the key for the result and the host. Returns the time of the next
+    /// call.
     pub(crate) fn check_names(
         &mut self,
         now_ns: u64,
@@ -252,14 +253,17 @@ impl FaceTarget {
 
 impl Entry {
     fn new(wanted: FaceTarget, now_ns: u64) -> Self {
-        Entry { wanted, face: FaceProgress::Due { at_ns: now_ns }, failures: 0, check_ns: 0, in_octets: 0 }
+        Entry { wanted, face: FaceProgress::Due { at_ns: now_ns }, failures: 0, check_ns: 0, octets: [0; 2] }
     }
 
-    /// Returns true if the face is down, or has received nothing since the last check.
+    /// Returns true if the face is down, or has received nothing since the last check although it
+    /// has sent. An idle face proves nothing, and a host of several addresses may list others each
+    /// time.
     fn is_silent(&mut self, face_id: u64, control: Control<'_>) -> bool {
         let Some(face) = control.faces.face(FaceId(face_id)) else { return false };
-        let received = std::mem::replace(&mut self.in_octets, face.in_octets);
-        face.in_octets == received || face.state().is_some_and(|state| state != FaceState::Up)
+        let [received, sent] = std::mem::replace(&mut self.octets, [face.in_octets, face.out_octets]);
+        let is_unanswered = face.in_octets == received && face.out_octets != sent;
+        is_unanswered || face.state().is_some_and(|state| state != FaceState::Up)
     }
 
     /// Schedules the next attempt and returns its time.
@@ -284,7 +288,7 @@ impl Entry {
                 tracing::info!(face = face_id, remote = %key, "the face to a configured neighbor is made");
                 self.failures = 0;
                 self.face = FaceProgress::Made { face_id };
-                (self.check_ns, self.in_octets) = (now_ns.saturating_add(LOOKUP_NS), 0);
+                (self.check_ns, self.octets) = (now_ns.saturating_add(LOOKUP_NS), [0; 2]);
                 for (prefix, route) in &self.wanted.routes {
                     register(prefix, *route, face_id, control, now_ns);
                 }
@@ -421,11 +425,18 @@ mod tests {
             });
             hosts.len()
         };
+        let moved = |in_octets, out_octets| {
+            let mut status = faces.status.borrow_mut();
+            (status.in_octets, status.out_octets) = (in_octets, out_octets);
+        };
+        moved(0, 9);
         assert_eq!(check(&mut neighbours, LOOKUP_NS - 1), 0);
         assert_eq!(check(&mut neighbours, LOOKUP_NS), 1, "it has received nothing");
-        faces.status.borrow_mut().in_octets = 5;
+        moved(5, 18);
         assert_eq!(check(&mut neighbours, 2 * LOOKUP_NS), 1, "it is alive");
-        assert_eq!(check(&mut neighbours, 3 * LOOKUP_NS), 2, "and silent again");
+        assert_eq!(check(&mut neighbours, 3 * LOOKUP_NS), 1, "and idle");
+        moved(5, 27);
+        assert_eq!(check(&mut neighbours, 4 * LOOKUP_NS), 2, "and silent");
 
         let address = |text: &str| vec![text.parse().unwrap()];
         neighbours.looked_up(key, Err("no name server".into()), control);
@@ -433,7 +444,7 @@ mod tests {
         assert_eq!(faces.destroyed.get(), 0);
         neighbours.looked_up(key, Ok(address("192.0.2.2:6363")), control);
         assert_eq!(faces.destroyed.get(), 1);
-        neighbours.face_closed(300, 3 * LOOKUP_NS);
-        assert_eq!(tick(&mut neighbours, 3 * LOOKUP_NS + RETRY_NS_MIN), 2, "a new face, by a new lookup");
+        neighbours.face_closed(300, 4 * LOOKUP_NS);
+        assert_eq!(tick(&mut neighbours, 4 * LOOKUP_NS + RETRY_NS_MIN), 2, "a new face, by a new lookup");
     }
 }
