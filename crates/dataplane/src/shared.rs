@@ -346,10 +346,12 @@ impl DataPlaneShared {
             return Err(UpdateFaceError::BadSetting("the router's own face cannot be destroyed"));
         }
         let port = self.port(id).ok_or(UpdateFaceError::NoSuchFace)?;
-        // First, because it sends frames that must be counted before the face leaves the totals.
+        // Read before the port is closed, which clears the drops of its link service.
+        let port_status = port.status();
+        // Before the face leaves the totals, because this sends frames that are counted there.
         port.close();
         let now_ns = namely_host::clock::monotonic_ns();
-        let is_closed = self.close_face(id, &port, port.status(), now_ns);
+        let is_closed = self.close_face(id, &port, port_status, now_ns);
         if is_closed { Ok(()) } else { Err(UpdateFaceError::NoSuchFace) }
     }
 

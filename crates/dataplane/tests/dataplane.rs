@@ -234,6 +234,27 @@ fn a_face_is_made_changed_and_destroyed() {
     assert_eq!(refused.unwrap_err(), UpdateFaceError::NoSuchFace);
 }
 
+/// The peer acknowledges nothing, so the link service gives a frame up.
+#[test]
+fn drops_of_a_destroyed_face_are_totalled() {
+    let router = Router::start();
+    let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let face = router.face_to(&format!("udp4://{}", peer.local_addr().unwrap()), FacePersistency::Persistent);
+    assert_eq!(router.event_face(FaceEventKind::Created), face);
+    let reliable = FaceSettings { reliability: Some(true), ..FaceSettings::default() };
+    router.plane.update_face(face, &reliable).unwrap();
+    router.route("/a", face);
+    let (mut consumer, _) = router.connect();
+    consumer.send(&interest("/a/b"));
+    eventually("the frame is given up", || router.dropped(face, "retransmissions_exhausted") == 1);
+    router.plane.destroy_face(face).unwrap();
+    let counters = router.plane.counters();
+    let total = counters
+        .iter()
+        .find(|counter| counter.face_id.is_none() && counter.label == "link.retransmissions_exhausted");
+    assert_eq!(total.map(|counter| counter.value), Some(1));
+}
+
 #[test]
 fn impossible_faces_are_refused_with_reasons() {
     let router = Router::start();
