@@ -23,17 +23,24 @@ use crate::stream::{PartialPacket, StreamReceiver, StreamSender};
 use crate::unix::{ACCEPTS_PER_TURN_MAX, BACKLOG, accept_failed, refuses_permanent};
 
 /// The time without traffic after which the kernel probes the peer.
-const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
 
 /// The interval between two probes.
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The number of unanswered probes after which the connection is dead.
-const KEEPALIVE_PROBES: u32 = 6;
+const KEEPALIVE_PROBES: u32 = 3;
 
-/// The time for which sent octets stay unacknowledged before the connection is dead, ms
+/// The time for which sent octets stay unacknowledged before the connection is dead
 /// (TCP_USER_TIMEOUT, tcp(7)). The kernel's own limit is about 15 minutes.
-const USER_TIMEOUT_MS: u32 = 30_000;
+const USER_TIMEOUT: Duration = Duration::from_secs(30);
+
+// The kernel ends an idle connection at the first unanswered probe after the user timeout, whatever
+// the number of probes. A shorter timeout would let one lost probe end it.
+const _: () = assert!(
+    USER_TIMEOUT.as_secs()
+        >= KEEPALIVE_IDLE.as_secs() + KEEPALIVE_PROBES as u64 * KEEPALIVE_INTERVAL.as_secs()
+);
 
 impl<H: Handler> Faces<H> {
     /// Listens on an address. With port 0 the system chooses a free port, which the result and
@@ -145,7 +152,7 @@ pub(crate) fn prepare(socket: impl AsFd) {
     let _ = sockopt::set_tcp_keepidle(socket, KEEPALIVE_IDLE);
     let _ = sockopt::set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL);
     let _ = sockopt::set_tcp_keepcnt(socket, KEEPALIVE_PROBES);
-    let _ = sockopt::set_tcp_user_timeout(socket, USER_TIMEOUT_MS);
+    let _ = sockopt::set_tcp_user_timeout(socket, USER_TIMEOUT.as_millis() as u32);
 }
 
 /// Returns false if this machine no longer has the address. A connection from it is lost, and the
