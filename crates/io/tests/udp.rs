@@ -6,8 +6,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use namely_io::{
-    CloseReason, FaceShares, FaceTag, IoOptions, MulticastOptions, OpenError, UdpOptions, Unanswered,
-    UnprovenLimits,
+    CloseReason, FaceShares, FaceState, FaceTag, IoOptions, MulticastOptions, OpenError, UdpOptions,
+    Unanswered, UnprovenLimits,
 };
 use namely_messages::FacePersistency;
 use namely_testkit::{Need, eventually, skip, until};
@@ -67,6 +67,24 @@ fn each_peer_gets_its_own_transport() {
         io.send(id, &packet(8796, fill));
         assert_eq!(received(socket), packet(8796, fill));
     }
+}
+
+#[test]
+fn a_face_keeps_its_own_port() {
+    let io = Loop::start(IoOptions::default());
+    let peer = UdpSocket::bind(loopback()).unwrap();
+    let remote = peer.local_addr().unwrap();
+    // Another process may take the port in between.
+    let face = until("the port is free", || {
+        let local = UdpSocket::bind(loopback()).unwrap().local_addr().unwrap();
+        io.open(move |io| io.open_udp(remote, Some(local), FacePersistency::Permanent)).ok()
+    });
+    let before = io.status(face).unwrap();
+    // Its address is there still, and a second socket cannot bind its port.
+    io.addresses_changed();
+    let after = io.status(face).unwrap();
+    assert_eq!((after.state, after.local), (FaceState::Up, before.local));
+    assert_eq!(after.socket_inode, before.socket_inode);
 }
 
 #[test]

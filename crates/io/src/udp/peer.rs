@@ -2,7 +2,7 @@
 
 use namely_host::shares::Owner;
 use namely_messages::FacePersistency;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -159,6 +159,37 @@ pub fn send_beside(local: SocketAddr, peer: SocketAddr, datagrams: &[Vec<u8>]) -
 /// Time without an arrival after which a face checks the address from which it sends, ns.
 const SILENCE_NS: u64 = 30_000_000_000;
 
+/// Time after which a face that went down tries again, ns. Its former socket has released the port
+/// by then.
+const REOPEN_NS: u64 = 1_000_000_000;
+
+/// Returns the address, and the interface if it is link-local, from which the system would send to
+/// `peer` now. `bound` is the address that the face binds, if any. A socket with another port
+/// determines it, so the port of the face receives nothing that would be lost.
+fn source_towards(peer: &SocketAddr, bound: Option<SocketAddr>) -> Result<(IpAddr, Option<u32>), OpenError> {
+    let doing = || format!("choosing an address towards {peer}");
+    let probe = sockets::open(sockets::family_of(peer), SocketType::DGRAM)?;
+    if let Some(mut address) = bound.filter(|bound| !bound.ip().is_unspecified()) {
+        address.set_port(0);
+        rustix::net::bind(&probe, &address).map_err(OpenError::system(doing()))?;
+    }
+    rustix::net::connect(&probe, peer).map_err(OpenError::system(doing()))?;
+    sockets::local_address(&probe).map(|local| source_of(&local)).map_err(OpenError::system(doing()))
+}
+
+fn source_of(local: &SocketAddr) -> (IpAddr, Option<u32>) {
+    (local.ip(), scope_of(local))
+}
+
+/// Returns true for the failures to reach a peer that come from this machine's addresses and routes.
+/// Others, such as a lack of descriptors, prove nothing about the present socket.
+fn is_unreachable(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::ADDRNOTAVAIL | Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN | Errno::NODEV
+    )
+}
+
 /// Returns the number of the interface of an address, which a link-local address has.
 fn scope_of(peer: &SocketAddr) -> Option<u32> {
     match peer {
@@ -197,24 +228,28 @@ impl<P: AsRef<[u8]> + Clone> PeerReceiver<P> {
         {
             peer.set_scope_id(index);
         }
-        let is_shared = self.link.peers.is_some();
-        let opened = connect(&self.peer_now, self.link.bound, is_shared, turn.options());
-        let local = |socket: &OwnedFd| {
-            sockets::local_address(socket).map(|local| (local.ip(), scope_of(&local))).ok()
+        // Only a permanent face may be down, and it goes down once.
+        let may_go_down = turn.port.persistency() == FacePersistency::Permanent && self.socket.is_some();
+        let source = match source_towards(&self.peer_now, self.link.bound) {
+            Ok(source) => source,
+            Err(OpenError::System { errno, .. }) if may_go_down && is_unreachable(errno) => {
+                return Err(CloseReason::System(errno));
+            }
+            Err(_) => return Ok(()),
         };
-        match opened {
-            Ok(socket) if self.socket.as_deref().and_then(local) == local(&socket) => Ok(()),
+        let local = self.socket.as_ref().and_then(|socket| sockets::local_address(socket).ok());
+        if local.map(|local| source_of(&local)) == Some(source) {
+            return Ok(());
+        }
+        let is_shared = self.link.peers.is_some();
+        match connect(&self.peer_now, self.link.bound, is_shared, turn.options()) {
             Ok(socket) => {
                 self.replace(socket, turn);
                 Ok(())
             }
-            // Only a permanent face may be down.
-            Err(OpenError::System { errno, .. }) if turn.port.persistency() == FacePersistency::Permanent => {
-                if self.socket.is_some() {
-                    Err(CloseReason::System(errno))
-                } else {
-                    Ok(())
-                }
+            // The present socket has the port that the face binds. It is closed first.
+            Err(OpenError::System { errno: Errno::ADDRINUSE, .. }) if may_go_down => {
+                Err(CloseReason::System(Errno::ADDRNOTAVAIL))
             }
             Err(_) => Ok(()),
         }
@@ -311,7 +346,7 @@ impl<H: Handler> Receiver<H> for PeerReceiver<H::Packet> {
     /// No address of this machine reaches the peer. The next change of addresses may bring one.
     fn take_down(&mut self, turn: &mut ReadContext<'_, H>) -> bool {
         self.socket = None;
-        turn.set_timer(Some(turn.now_ns().saturating_add(SILENCE_NS)));
+        turn.set_timer(Some(turn.now_ns().saturating_add(REOPEN_NS)));
         true
     }
 }

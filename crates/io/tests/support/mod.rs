@@ -233,6 +233,12 @@ impl Loop {
         self.with(move |io| io.close(&port(face).unwrap()));
     }
 
+    /// Makes the faces check their sockets, as a change of this machine's addresses does.
+    pub(crate) fn addresses_changed(&self) {
+        let (seen, _) = channel();
+        self.with(move |io| io.addresses_changed(&mut Recorder { seen, echo: false }));
+    }
+
     /// Blocks the loop until the returned value is dropped.
     pub(crate) fn hold(&self) -> Sender<()> {
         let ((hold, held), (begun, has_begun)) = (channel(), channel());
