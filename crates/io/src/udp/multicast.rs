@@ -193,6 +193,14 @@ struct GroupReceiver {
     options: MulticastOptions,
 }
 
+impl GroupReceiver {
+    /// Returns true if the device of the sockets is gone, given the error of opening others.
+    fn is_gone(&self, error: &OpenError) -> bool {
+        let is_another = || interfaces::index_of(&self.options.interface).is_some_and(|i| i != self.index);
+        matches!(error, OpenError::NoSuchInterface(_)) || is_another()
+    }
+}
+
 impl<H: Handler> Receiver<H> for GroupReceiver {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.socket.as_ref().map(OwnedFd::as_fd)
@@ -233,10 +241,9 @@ impl<H: Handler> Receiver<H> for GroupReceiver {
         let GroupSockets { receiver, sender, own, index } =
             match GroupSockets::open(&self.options, turn.options()) {
                 Ok(opened) => opened,
-                Err(_) if is_down => return Ok(()),
-                // The interface is there and has lost its address, or the system lacks memory.
-                Err(_) if interfaces::index_of(&self.options.interface) == Some(self.index) => return Ok(()),
-                Err(error) => return Err(reason(&error)),
+                Err(error) if !is_down && self.is_gone(&error) => return Err(reason(&error)),
+                // The interface has lost its address, or the system lacks memory or descriptors.
+                Err(_) => return Ok(()),
             };
         if !is_down && (index, own.ip()) == (self.index, self.own.ip()) {
             return Ok(());
