@@ -418,6 +418,32 @@ fn a_group_receives_from_members_over_ipv6() {
     hears_others_and_not_itself(&own_group("[ff02::1234]"));
 }
 
+/// A device that is removed and added again has another number.
+#[test]
+fn a_group_follows_its_device() {
+    let Some(namespace) = Namespace::new() else { return };
+    let add = || {
+        let commands = ["link add d0 type veth peer name d1", "addr add 10.9.0.1/24 dev d0"];
+        commands.into_iter().chain(["link set d1 up", "link set d0 up"]).all(|words| namespace.ip(words))
+    };
+    if !add() {
+        return;
+    }
+    namespace.enter(|| {
+        let io = Loop::start(IoOptions::default());
+        let options = MulticastOptions { interface: "d0".into(), ..multicast("224.0.23.170:56363", false) };
+        let group = io.open(move |io| io.open_multicast(&options)).unwrap();
+        assert!(namespace.ip("link del d0"));
+        io.addresses_changed();
+        let down = io.next_event();
+        assert!(matches!(down, Event::Down(face, CloseReason::DeviceGone) if face == group), "{down:?}");
+        assert!(add());
+        io.addresses_changed();
+        let up = io.next_event();
+        assert!(matches!(up, Event::Up(face) if face == group), "{up:?}");
+    });
+}
+
 #[test]
 fn member_fragments_are_separated_by_sender() {
     let group = own_group("224.0.23.170");
