@@ -431,7 +431,6 @@ impl Faces for DataPlane {
         if let Some(hold) = self.shared.core.faces().hold(face) {
             status::set_packets(&mut status, &hold.packets());
         }
-        status::Users::default().name(&mut status);
         Some(status)
     }
 
