@@ -170,10 +170,12 @@ impl DataPlaneShared {
         // From here on its packets are delivered. The core has the face already, and its port can
         // be looked up.
         port.set_tag(FaceTag(id.0));
-        // Read after the tag is set: later changes are reported. A second reading covers a change
-        // between the two calls.
-        for _ in 0..2 {
-            let _ = self.core.faces().set_down(id, port.status().state != FaceState::Up);
+        // Read after the tag is set, because later changes are reported. The core takes a new face
+        // for one that is up. A change between the reading and the call is in the next reading.
+        let mut is_down = false;
+        while is_down != (port.status().state != FaceState::Up) {
+            is_down = !is_down;
+            let _ = self.core.faces().set_down(id, is_down);
         }
         // A thread that receives the event may send on the face at once.
         self.report(FaceEventKind::Created, &face);
