@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use namely_dataplane::{DataPlane, ListenError, ListenSpec, MulticastOptions};
+use namely_mgmt::Faces;
 use namely_wire::{Endpoint, FaceUri, MacAddress};
 use parking_lot::Mutex;
 
@@ -32,6 +33,15 @@ impl AwaitedTarget {
                 ListenSpec::EthernetGroup { interface, group }
             }
         }
+    }
+
+    /// Returns true if the face of this Ethernet group is there. Neighbor discovery makes it, too, as
+    /// soon as the device is there.
+    fn is_served(&self, plane: &DataPlane) -> bool {
+        let AwaitedTarget::EthernetGroup { interface, group } = self else { return false };
+        let (remote, local) = (FaceUri::Ether(*group), FaceUri::Device(interface.clone()));
+        let (remote, local) = (remote.to_string(), local.to_string());
+        plane.faces().iter().any(|face| face.uri == remote && face.local_uri == local)
     }
 
     /// The text for people.
@@ -82,6 +92,7 @@ impl Awaited {
                 false
             }
             Err(ListenError::NoDevice(_)) => true,
+            Err(ListenError::Refused(_)) if listener.target.is_served(plane) => false,
             Err(ListenError::Refused(reason)) => {
                 // The device has no address yet, for example.
                 if reason != listener.reason {

@@ -96,8 +96,10 @@ impl WatchedLink {
         let FaceUri::Ether(group) = remote else {
             return Err(ListenError::NoDevice(format!("{text} on {local} waits for its device")));
         };
-        plane.listen(ListenSpec::EthernetGroup { interface: self.device.clone(), group })?;
-        find().ok_or_else(|| ListenError::Refused(format!("the face of {text} on {local} has gone")))
+        let listening = plane.listen(ListenSpec::EthernetGroup { interface: self.device.clone(), group });
+        // The thread that waits for devices of the configuration may have made it meanwhile.
+        let has_gone = || ListenError::Refused(format!("the face of {text} on {local} has gone"));
+        find().ok_or_else(|| listening.err().unwrap_or_else(has_gone))
     }
 
     /// The description of the link for the capture queue of the workers.
