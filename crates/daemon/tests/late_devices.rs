@@ -92,3 +92,35 @@ fn a_router_waits_for_a_late_device() {
         router.stop();
     });
 }
+
+/// The configuration and neighbor discovery make the same face when the device comes.
+#[test]
+fn a_late_group_is_shared_with_discovery() {
+    let Some(namespace) = Namespace::new() else { return };
+    if !namespace.ip("link set lo up") {
+        return;
+    }
+    namespace.enter(|| {
+        let dir = tempfile::tempdir().unwrap();
+        let group = "ether://[01:00:5e:00:17:aa]";
+        let config = format!(
+            "[faces]\nlisten = [\"SOCKET\", \"dev://va\"]\n\
+             [[faces.multicast]]\ninterface = \"va\"\ngroup = \"{group}\"\n"
+        );
+        let (router, mut client) = start(dir.path(), &config);
+        if !namespace.ip("link add va type veth peer name vb") {
+            return;
+        }
+        for command in ["link set vb up", "link set va up"] {
+            assert!(namespace.ip(command), "{command}");
+        }
+        eventually("nothing is awaited", || {
+            let status = GeneralStatus::decode(&client.dataset(Dataset::StatusGeneral)).unwrap();
+            status.details.is_some_and(|details| details.awaited.is_empty())
+        });
+        eventually("discovery runs on the device", || !client.dataset(Dataset::NeighborsList).is_empty());
+        let faces = client.faces();
+        assert_eq!(faces.iter().filter(|face| face.uri == group).count(), 1, "{faces:?}");
+        router.stop();
+    });
+}
