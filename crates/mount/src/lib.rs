@@ -5,8 +5,8 @@
 //!   version never mix with those of another. A file that is opened after a change has the new
 //!   version.
 //! - Sequential reads have a read-ahead. Other reads request only their range.
-//! - Memory is bounded: [`STREAMS_MAX`] read-aheads, [`INODES_MAX`] inodes, and one buffer for each
-//!   of [`WORKERS_MAX`] requests. Listings have the limit of the socket's whole objects.
+//! - Memory is bounded: [`STREAMS_MAX`] read-aheads, [`INODES_MAX`] inodes, one buffer for each of
+//!   [`WORKERS_MAX`] requests, and [`LISTING_OCTETS_MAX`] octets of each open directory's listing.
 #![forbid(unsafe_code)]
 
 mod attributes;
@@ -58,6 +58,16 @@ pub const STREAMS_MAX: usize = 16;
 /// - Tests: `long_directories_list_every_entry`
 pub const PREFETCHES_MAX: usize = 12;
 
+/// Octets of the listing of a directory, as `namely get` reads.
+///
+/// In memory each entry takes some ten times the two octets of a short name.
+///
+/// # Limit
+/// A directory with a longer listing cannot be opened (`EFBIG`).
+/// - Value: 16 MiB
+/// - Tests: `listings_are_limited`
+pub const LISTING_OCTETS_MAX: u64 = 16 << 20;
+
 // Each has a fetch of the consumer, which refuses further ones. A stream that was dropped counts
 // until its thread notices, so as many streams may begin meanwhile as there are places left.
 const _: () = assert!(WORKERS_MAX + STREAMS_MAX + PREFETCHES_MAX + 12 <= FETCHES_MAX);
@@ -103,12 +113,19 @@ pub fn mount(
     if !directory.is_dir() {
         return Err(MountError::NoMountPoint { path: directory.to_owned() });
     }
+    limit_listings(&consumer);
     let owner = Owner { uid: getuid().as_raw(), gid: getgid().as_raw() };
     let filesystem = Filesystem::new(consumer, name.clone(), options.attributes_valid, owner);
     let session = Session::new(filesystem, directory, &config(name, options))
         .and_then(Session::spawn)
         .map_err(|error| MountError::System { path: directory.to_owned(), error })?;
     Ok(Mounted { session, directory: directory.to_owned() })
+}
+
+/// Sets the limit of whole objects. The file system fetches no other ones than listings.
+fn limit_listings(consumer: &Consumer) {
+    // It fails only without such an option.
+    let _ = consumer.set_option("object_octets_max", &LISTING_OCTETS_MAX.to_string());
 }
 
 fn config(name: &Name, options: &MountOptions) -> Config {
@@ -151,5 +168,27 @@ impl Mounted {
             return Err(MountError::System { path, error });
         }
         unmount(&path, UnmountFlags::DETACH).map_err(|error| MountError::System { path, error: error.into() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use namely_security::TrustPolicy;
+    use namely_socket::{ConsumerOptions, Trust};
+    use namely_transport::connection::Connection;
+
+    use super::*;
+
+    #[test]
+    fn listings_are_limited() {
+        let (near, _far) = UnixStream::pair().unwrap();
+        let connection = Connection::from_stream(near).unwrap();
+        let trust = Trust::Policy(TrustPolicy::hierarchical().into());
+        let options = ConsumerOptions { trust, ..ConsumerOptions::default() };
+        let consumer = Consumer::over(connection, Name::new(), options).unwrap();
+        limit_listings(&consumer);
+        assert_eq!(consumer.option("object_octets_max").unwrap(), LISTING_OCTETS_MAX.to_string());
     }
 }
