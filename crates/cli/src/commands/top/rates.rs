@@ -217,6 +217,7 @@ pub(super) mod tests {
         let face = FaceRates {
             id: 65_535,
             remote: "udp4://192.0.2.1:6363".into(),
+            process: None,
             octets: [12.5e9 / 8.0, 999.99e6 / 8.0],
             interests: [123_456.0, 9_999.0],
             data: [1e6, 12_340.0],
