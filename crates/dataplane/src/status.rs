@@ -38,8 +38,7 @@ pub(super) fn face_status(id: FaceId, port: &FaceSnapshot, config: &LinkConfig, 
         flags: flag(config.local_fields, face_flags::LOCAL_FIELDS)
             | flag(config.reliability, face_flags::LINK_RELIABILITY)
             | flag(config.marking, face_flags::CONGESTION_MARKING),
-        details: Some(details(port)),
-        unanswered: unanswered(port, now_ns),
+        details: Some(details(port, now_ns)),
         ..FaceStatus::default()
     }
 }
@@ -83,7 +82,7 @@ pub(super) fn canonical(text: &str) -> String {
 }
 
 /// The values that NFD does not report.
-fn details(port: &FaceSnapshot) -> FaceDetails {
+fn details(port: &FaceSnapshot, now_ns: u64) -> FaceDetails {
     let peer = port.credentials.as_ref();
     FaceDetails {
         state: match port.state {
@@ -95,6 +94,7 @@ fn details(port: &FaceSnapshot) -> FaceDetails {
         // A process in another PID namespace has the number 0.
         pid: peer.and_then(|peer| u64::try_from(peer.pid).ok()).filter(|pid| *pid > 0),
         uid: peer.map(|peer| peer.uid.into()),
+        unanswered: unanswered(port, now_ns),
         ..FaceDetails::default()
     }
 }

@@ -436,7 +436,6 @@ const FACE_STATUS_FIELDS: &[Field] = &[
     f(N_OUT_BYTES, "NOutBytes", COUNT_OF),
     f(FLAGS, "Flags", COUNT_OF),
     f(FACE_DETAILS, "Details", Value::Inside(Block::FaceDetails)),
-    f(FACE_UNANSWERED, "Unanswered", Value::Inside(Block::FaceUnanswered)),
 ];
 
 const FACE_DETAILS_FIELDS: &[Field] = &[
@@ -446,6 +445,7 @@ const FACE_DETAILS_FIELDS: &[Field] = &[
     f(FACE_UID, "Uid", COUNT_OF),
     f(FACE_USER, "User", Value::Text),
     f(FACE_GIVEN_URI, "GivenUri", Value::Text),
+    f(FACE_UNANSWERED, "Unanswered", Value::Inside(Block::FaceUnanswered)),
 ];
 
 const FACE_UNANSWERED_FIELDS: &[Field] = &[

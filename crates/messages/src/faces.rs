@@ -53,8 +53,6 @@ block! {
         pub flags: u64 = FLAGS;
         /// Namely's own values; other routers have none.
         pub details: Option<FaceDetails> = FACE_DETAILS;
-        /// What was sent since the last frame arrived, if anything: namely's own.
-        pub unanswered: Option<FaceUnanswered> = FACE_UNANSWERED;
     }
 }
 
@@ -74,6 +72,8 @@ block! {
         pub user: Option<String> = FACE_USER;
         /// The remote URI with the host name by which the face was made.
         pub given_uri: Option<String> = FACE_GIVEN_URI;
+        /// The packets sent since the last frame arrived, if there are any.
+        pub unanswered: Option<FaceUnanswered> = FACE_UNANSWERED;
     }
 }
 
@@ -97,6 +97,12 @@ impl FaceStatus {
     /// Whether the face can send; `None` if the router does not report it.
     pub fn state(&self) -> Option<FaceState> {
         self.details.as_ref().map(|details| details.state)
+    }
+
+    /// The packets sent since the last frame arrived. `None` if there are none, or if the router
+    /// does not report them.
+    pub fn unanswered(&self) -> Option<FaceUnanswered> {
+        self.details.as_ref()?.unanswered
     }
 }
 

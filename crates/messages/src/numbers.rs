@@ -250,13 +250,13 @@ pub const FACE_UID: u32 = 390;
 pub const FACE_USER: u32 = 392;
 /// The remote URI with the host name by which the face was made.
 pub const FACE_GIVEN_URI: u32 = 394;
-/// Namely's own, in FaceStatus: what was sent since the last frame arrived.
+/// The packets sent since the last frame arrived.
 pub const FACE_UNANSWERED: u32 = 420;
-/// In the unanswered part of FaceStatus: the time since the last arrival, ms.
+/// In [`FACE_UNANSWERED`], as are the next ones: the time since the last arrival, ms.
 pub const FACE_IDLE: u32 = 422;
-/// In the unanswered part of FaceStatus: the time since the first Interest after it, ms.
+/// The time since the first Interest after it, ms.
 pub const FACE_WAITING: u32 = 424;
-/// In the unanswered part of FaceStatus: frames that did not reach the peer.
+/// Frames that did not reach the peer.
 pub const FACE_FAILURES: u32 = 426;
 
 /// In a [`HOP_ANSWER`]: a next hop is the face from which the trace arrived.

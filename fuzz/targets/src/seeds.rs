@@ -287,7 +287,6 @@ fn face_status() -> FaceStatus {
         out_octets: 8,
         flags: 3,
         details: None,
-        unanswered: None,
     }
 }
 

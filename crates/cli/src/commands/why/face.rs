@@ -124,7 +124,7 @@ pub(super) fn trouble_of(face: &FaceStatus, counters: &[Counter]) -> Option<Trou
 }
 
 fn unreached(face: &FaceStatus, counters: &[Counter]) -> Option<Trouble> {
-    let failures = face.unanswered.map_or(0, |unanswered| unanswered.failures);
+    let failures = face.unanswered().map_or(0, |unanswered| unanswered.failures);
     let sign = UNREACHED.iter().filter(|_| failures > 0).find(|sign| sign.count(face, counters) > 0)?;
     let since = if face.in_octets > 0 { " since the last frame from there" } else { "" };
     Some(sign.trouble(face, &format!("{}{since}", count(failures, "time"))))
@@ -151,7 +151,7 @@ fn silence_of(face: &FaceStatus) -> Option<Trouble> {
         };
         format!("{text}, of {} sent there", count(face.out_interests, "Interest"))
     } else {
-        let unanswered = face.unanswered.filter(|of| of.interests >= ASKED_MIN)?;
+        let unanswered = face.unanswered().filter(|of| of.interests >= ASKED_MIN)?;
         let waiting_ms = unanswered.waiting_ms.filter(|ms| *ms >= SILENT_MS)?;
         format!(
             "has sent nothing for {}, while {} went there",
@@ -199,8 +199,8 @@ impl FaceFacts {
             },
             Step { at: "routes", found: if routes.is_empty() { "none".into() } else { routes.join(" ") } },
         ];
-        if let Some(unanswered) = &face.unanswered {
-            steps.push(Step { at: "unanswered", found: unanswered_text(unanswered) });
+        if let Some(unanswered) = face.unanswered() {
+            steps.push(Step { at: "unanswered", found: unanswered_text(&unanswered) });
         }
         let own = |c: &&Counter| c.face_id == Some(face.face_id) && c.value > 0;
         let dropped: Vec<String> =

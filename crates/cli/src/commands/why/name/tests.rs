@@ -1,7 +1,8 @@
 //! The table of faults: the router's data, and the cause and next step that follow from it.
 
 use namely_messages::{
-    ExplainedData, ExplainedInterest, FacePersistency, FaceUnanswered, LinkType, cs_flags, strategy_name,
+    ExplainedData, ExplainedInterest, FaceDetails, FacePersistency, FaceUnanswered, LinkType, cs_flags,
+    strategy_name,
 };
 
 use super::super::face::FaceFacts;
@@ -66,13 +67,18 @@ fn counted(label: &str, face_id: Option<u64>) -> Vec<Counter> {
 /// Frames to the neighbor fail, and none has arrived since.
 fn unreached(facts: &mut NameFacts, label: &str) {
     facts.counters = counted(label, Some(REMOTE));
-    facts.faces[1].unanswered = Some(FaceUnanswered { failures: 5, ..FaceUnanswered::default() });
+    facts.faces[1].details = reported(FaceUnanswered { failures: 5, ..FaceUnanswered::default() });
+}
+
+/// The details of a face that is up.
+fn reported(unanswered: FaceUnanswered) -> Option<FaceDetails> {
+    Some(FaceDetails { unanswered: Some(unanswered), ..FaceDetails::default() })
 }
 
 /// Interests to the neighbor without any answer.
-fn unanswered(interests: u64, waiting_ms: u64) -> Option<FaceUnanswered> {
+fn unanswered(interests: u64, waiting_ms: u64) -> Option<FaceDetails> {
     let idle_ms = waiting_ms + 10;
-    Some(FaceUnanswered { idle_ms, waiting_ms: Some(waiting_ms), interests, failures: 0 })
+    reported(FaceUnanswered { idle_ms, waiting_ms: Some(waiting_ms), interests, failures: 0 })
 }
 
 /// The planted fault, the cause that is found, and a word of the next step.
@@ -142,7 +148,7 @@ const FAULTS: &[Row] = &[
     ("a dead face", |f| unreached(f, "link.down"), "face_down", "device"),
     ("nobody at the far end", |f| unreached(f, "link.refused"), "unreachable", "start"),
     ("a firewall", |f| unreached(f, "link.not_permitted"), "not_permitted", "nft"),
-    ("a pulled cable", |f| f.faces[1].unanswered = unanswered(4, 21_000), "silent", "face show 301"),
+    ("a pulled cable", |f| f.faces[1].details = unanswered(4, 21_000), "silent", "face show 301"),
     ("a full device", |f| f.counters = counted("link.no_buffers", Some(REMOTE)), "device_full", "txqueuelen"),
     (
         "a peer that reads slowly",
@@ -213,11 +219,11 @@ fn rare_losses_are_no_verdict() {
 fn silence_of_two_seconds_is_reported() {
     for (interests, waiting_ms, cause) in [(3, 2_000, "silent"), (3, 1_999, "ok"), (2, 60_000, "ok")] {
         let mut facts = healthy();
-        facts.faces[1].unanswered = unanswered(interests, waiting_ms);
+        facts.faces[1].details = unanswered(interests, waiting_ms);
         assert_eq!(facts.verdict().cause, cause, "{interests} in {waiting_ms} ms");
     }
     let mut facts = healthy();
-    facts.faces[1].unanswered = unanswered(4, 21_000);
+    facts.faces[1].details = unanswered(4, 21_000);
     let hop = facts.steps().into_iter().find(|step| step.at == "next hop").unwrap().found;
     assert!(hop.ends_with("has sent nothing for 21.0 s, while 4 Interests went there"), "{hop}");
 }
@@ -230,7 +236,7 @@ fn old_segments_hide_no_silent_neighbor() {
     let mut facts = healthy();
     facts.newest = Some(facts.explained.clone());
     facts.explained.cached = cached("/lab/x/v=1/seg=28757", 60_000);
-    facts.faces[1].unanswered = unanswered(4, 21_000);
+    facts.faces[1].details = unanswered(4, 21_000);
     let verdict = facts.verdict();
     assert_eq!(verdict.cause, "silent", "{verdict:?}");
     for part in ["has /lab/x/v=1/seg=28757; `namely get` first requests", "sent nothing for 21.0 s"] {
