@@ -1,7 +1,7 @@
 //! Diagnosis of a face from its counters.
 
 use namely_client::{Client, ClientError, FACE_LOCAL};
-use namely_messages::{Counter, FaceScope, FaceStatus, FaceUnanswered};
+use namely_messages::{Counter, FaceScope, FaceState, FaceStatus, FaceUnanswered};
 
 use super::{Step, Verdict, count, time_text};
 use crate::failure::Failure;
@@ -47,13 +47,7 @@ struct Sign {
 
 /// Faults of a face whose frames do not reach its peer. They count from the last frame that arrived
 /// on: before it, the peer was reached.
-static UNREACHED: [Sign; 3] = [
-    Sign {
-        labels: &["link.down"],
-        cause: "face_down",
-        text: "is down: its peer or device is gone",
-        hint: "look at the other end and at the device; a permanent face comes back by itself",
-    },
+static UNREACHED: [Sign; 2] = [
     Sign {
         labels: &["link.refused", "link.unreachable"],
         cause: "unreachable",
@@ -120,19 +114,43 @@ impl Sign {
 
 /// Returns the fault of a face, if there is one. A cause from a counter precedes missing answers.
 pub(super) fn trouble_of(face: &FaceStatus, counters: &[Counter]) -> Option<Trouble> {
-    unreached(face, counters).or_else(|| loss_of(face, counters)).or_else(|| silence_of(face))
+    down(face)
+        .or_else(|| unreached(face, counters))
+        .or_else(|| loss_of(face, counters))
+        .or_else(|| silence_of(face))
+}
+
+/// Frames that did not reach the peer since the last one arrived.
+fn failures_of(face: &FaceStatus) -> u64 {
+    face.unanswered().map_or(0, |unanswered| unanswered.failures)
+}
+
+/// The counter of frames that found the face down is a total, so it does not show the present.
+fn down(face: &FaceStatus) -> Option<Trouble> {
+    let is_down = match face.state()? {
+        FaceState::Down => true,
+        // The first connection may take a moment.
+        FaceState::Connecting => failures_of(face) > 0,
+        FaceState::Up => false,
+    };
+    is_down.then(|| Trouble {
+        cause: "face_down",
+        text: "is down: its peer or device is gone".into(),
+        hint: "look at the other end and at the device; a permanent face comes back by itself".into(),
+    })
 }
 
 fn unreached(face: &FaceStatus, counters: &[Counter]) -> Option<Trouble> {
-    let failures = face.unanswered().map_or(0, |unanswered| unanswered.failures);
+    let failures = failures_of(face);
     let sign = UNREACHED.iter().filter(|_| failures > 0).find(|sign| sign.count(face, counters) > 0)?;
     let since = if face.in_octets > 0 { " since the last frame from there" } else { "" };
     Some(sign.trouble(face, &format!("{}{since}", count(failures, "time"))))
 }
 
 fn loss_of(face: &FaceStatus, counters: &[Counter]) -> Option<Trouble> {
-    let packets = [face.in_interests, face.in_data, face.in_nacks].iter().sum::<u64>()
-        + [face.out_interests, face.out_data, face.out_nacks].iter().sum::<u64>();
+    let packets =
+        [face.in_interests, face.in_data, face.in_nacks, face.out_interests, face.out_data, face.out_nacks];
+    let packets = packets.into_iter().fold(0, u64::saturating_add);
     LOSSES.iter().find_map(|sign| {
         let lost = sign.count(face, counters);
         let is_fault = lost > 0 && lost.saturating_mul(LOST_ONE_OF) >= packets;
@@ -141,6 +159,10 @@ fn loss_of(face: &FaceStatus, counters: &[Counter]) -> Option<Trouble> {
 }
 
 fn silence_of(face: &FaceStatus) -> Option<Trouble> {
+    // The faces of applications receive the answers to Interests for `local`.
+    if face.face_id == FACE_LOCAL {
+        return None;
+    }
     let is_remote = face.face_scope == FaceScope::NonLocal;
     let has_answered = face.in_data + face.in_nacks > 0;
     let text = if !has_answered && face.out_interests >= ASKED_MIN {

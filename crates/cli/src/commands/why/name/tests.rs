@@ -1,8 +1,8 @@
 //! The table of faults: the router's data, and the cause and next step that follow from it.
 
 use namely_messages::{
-    ExplainedData, ExplainedInterest, FaceDetails, FacePersistency, FaceUnanswered, LinkType, cs_flags,
-    strategy_name,
+    ExplainedData, ExplainedInterest, FaceDetails, FacePersistency, FaceState, FaceUnanswered, LinkType,
+    cs_flags, strategy_name,
 };
 
 use super::super::face::FaceFacts;
@@ -68,6 +68,13 @@ fn counted(label: &str, face_id: Option<u64>) -> Vec<Counter> {
 fn unreached(facts: &mut NameFacts, label: &str) {
     facts.counters = counted(label, Some(REMOTE));
     facts.faces[1].details = reported(FaceUnanswered { failures: 5, ..FaceUnanswered::default() });
+}
+
+/// The neighbor's face is in this state, and has dropped a frame.
+fn set_state(facts: &mut NameFacts, state: FaceState) {
+    unreached(facts, "link.down");
+    let details = facts.faces[1].details.take().unwrap_or_default();
+    facts.faces[1].details = Some(FaceDetails { state, ..details });
 }
 
 /// The details of a face that is up.
@@ -145,7 +152,8 @@ const FAULTS: &[Row] = &[
         "face list",
     ),
     ("a wrong MTU", |f| f.counters = counted("link.mtu_too_small", Some(REMOTE)), "mtu", "--mtu"),
-    ("a dead face", |f| unreached(f, "link.down"), "face_down", "device"),
+    ("a dead face", |f| set_state(f, FaceState::Down), "face_down", "device"),
+    ("a peer that accepts no connection", |f| set_state(f, FaceState::Connecting), "face_down", "device"),
     ("nobody at the far end", |f| unreached(f, "link.refused"), "unreachable", "start"),
     ("a firewall", |f| unreached(f, "link.not_permitted"), "not_permitted", "nft"),
     ("a pulled cable", |f| f.faces[1].details = unanswered(4, 21_000), "silent", "face show 301"),
@@ -203,6 +211,33 @@ fn old_refusals_blame_no_living_neighbor() {
     assert_eq!(facts.verdict().cause, "nack_loop");
     facts.explained.pending = sent(REMOTE, 5, Some(NackReason::NoRoute));
     assert_eq!(facts.verdict().cause, "nack_no_route");
+}
+
+/// A face that has come back is not down, although nothing has arrived yet and the counter stays.
+#[test]
+fn a_returned_face_is_not_down() {
+    let mut facts = healthy();
+    set_state(&mut facts, FaceState::Up);
+    assert_eq!(facts.verdict().cause, "ok", "{:?}", facts.verdict());
+    facts.counters.extend(counted("link.refused", Some(REMOTE)));
+    assert_eq!(facts.verdict().cause, "unreachable", "not the earlier fault");
+    // An idle face that is down has dropped nothing.
+    facts.faces[1].details = Some(FaceDetails { state: FaceState::Down, ..FaceDetails::default() });
+    assert_eq!(facts.verdict().cause, "face_down");
+    facts.faces[1].details = Some(FaceDetails { state: FaceState::Connecting, ..FaceDetails::default() });
+    assert_eq!(facts.verdict().cause, "ok", "it has just begun to connect");
+}
+
+/// The face `local` reports the Interests that went to applications, and no answers.
+#[test]
+fn the_local_face_is_never_silent() {
+    let local = FaceStatus { out_interests: 9, ..face(FACE_LOCAL, FaceScope::Local) };
+    let facts = FaceFacts { face: local.clone(), counters: vec![], routes: vec![] };
+    assert_eq!(facts.verdict().cause, "ok");
+    let mut bound = healthy();
+    (bound.explained.next_hops, bound.explained.bound) = (hop(FACE_LOCAL), Some(APPLICATION));
+    bound.faces.push(local);
+    assert!(bound.steps().iter().all(|step| !step.found.contains("answered no Interest")));
 }
 
 #[test]
