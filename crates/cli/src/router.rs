@@ -187,11 +187,16 @@ pub fn explain_no_route(ctx: &Context<'_>, failure: Failure) -> Failure {
     }
 }
 
-/// Returns true for a router that reports its tables to this program. A distant one would let the
-/// failed command wait in vain for an answer.
+/// Returns true for a router that treats this program as local, so that it reports its tables.
+/// Another one would let the failed command wait in vain for an answer. To a router, each UDP face
+/// leads to another host.
 fn is_on_this_host(router: &FaceUri) -> bool {
     let is_loopback = || router.address().is_some_and(|address| address.ip().is_loopback());
-    matches!(router, FaceUri::Unix(_) | FaceUri::Memif { .. }) || is_loopback()
+    match router {
+        FaceUri::Unix(_) | FaceUri::Memif { .. } => true,
+        FaceUri::Tcp(_) => is_loopback(),
+        _ => false,
+    }
 }
 
 fn by_upstream(failure: Failure, name: &Name, upstream: &Upstream) -> Failure {
@@ -279,8 +284,8 @@ mod tests {
     #[test]
     fn only_local_routers_are_queried_again() {
         let is = |uri: &str| is_on_this_host(&uri.parse().unwrap());
-        assert!(is("unix:///run/x.sock") && is("tcp4://127.0.0.1:6363") && is("udp6://[::1]:6363"));
-        assert!(!is("tcp4://192.0.2.1:6363") && !is("kernel://"));
+        assert!(is("unix:///run/x.sock") && is("tcp4://127.0.0.1:6363") && is("tcp6://[::1]:6363"));
+        assert!(!is("udp4://127.0.0.1:6363") && !is("tcp4://192.0.2.1:6363") && !is("kernel://"));
     }
 
     #[test]
