@@ -37,7 +37,10 @@ fn found(folder: &Path, first: &str, own: u32) -> Vec<OtherRouter> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut all: Vec<OtherRouter> = entries
         .filter_map(|entry| {
-            let uid = entry.file_name().to_str()?.strip_prefix(first)?.parse().ok()?;
+            let name = entry.file_name();
+            let number = name.to_str()?.strip_prefix(first)?;
+            // Another spelling of a number, such as `007`, would list a user several times.
+            let uid = number.parse().ok().filter(|uid: &u32| uid.to_string() == number)?;
             let socket = entry.path().join("namely.sock");
             // Links are not followed.
             let metadata = fs::symlink_metadata(&socket).ok()?;
@@ -74,7 +77,8 @@ mod tests {
     fn sockets_of_other_users_are_found() {
         let dir = tempfile::tempdir().unwrap();
         let uid = rustix::process::geteuid().as_raw();
-        for name in [uid.to_string(), (uid + 1).to_string(), "x".into(), format!("namely-{uid}")] {
+        let others = ["x".into(), format!("0{uid}"), format!("+{uid}"), format!("namely-{uid}")];
+        for name in [uid.to_string(), (uid + 1).to_string()].into_iter().chain(others) {
             fs::create_dir(dir.path().join(&name)).unwrap();
             UnixListener::bind(dir.path().join(name).join("namely.sock")).unwrap();
         }
