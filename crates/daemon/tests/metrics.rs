@@ -195,10 +195,11 @@ fn health_and_process_metrics_are_served() {
     let (_daemon, address) = start("");
     let health =
         |method: &str| ask(address, &format!("{method} /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"));
-    let (head, body) = health("GET");
-    assert!(head.starts_with("HTTP/1.1 200 ") && body == "ok\n", "{head} {body}");
-    let (head, body) = health("HEAD");
-    assert!(head.starts_with("HTTP/1.1 200 ") && body.is_empty(), "{head} {body}");
+    // The router of a busy machine may respond too late.
+    let well = |method: &str| {
+        until("it is well", || Some(health(method)).filter(|(head, _)| head.starts_with("HTTP/1.1 200 "))).1
+    };
+    assert_eq!((well("GET").as_str(), well("HEAD").as_str()), ("ok\n", ""));
     assert!(health("POST").0.starts_with("HTTP/1.1 405 "));
     let (_, foreign) = ask(address, "GET /healthz HTTP/1.1\r\nHost: evil.example\r\n\r\n");
     assert!(!foreign.contains("ok"), "{foreign}");
