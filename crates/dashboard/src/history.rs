@@ -162,12 +162,14 @@ impl History {
     async fn instance(&self, start_s: f64) -> Result<String, HistoryError> {
         let found = self.get("/api/v1/query?query=namely_start_time_seconds").await?;
         let all = found["data"]["result"].as_array().ok_or(HistoryError::Malformed)?;
-        let is_it = |of: &&Value| {
-            let started: Option<f64> = of["value"][1].as_str().and_then(|text| text.parse().ok());
-            started.is_some_and(|started| (started - start_s).abs() < SAME_START_S)
+        let apart_s = |of: &Value| {
+            let started: f64 = of["value"][1].as_str()?.parse().ok()?;
+            Some((started - start_s).abs()).filter(|apart_s| *apart_s < SAME_START_S)
         };
-        let instance = all.iter().find(is_it).and_then(|of| of["metric"]["instance"].as_str());
-        let instance = instance.ok_or(HistoryError::NotScraped)?;
+        // Routers that one script starts may have started within the same second.
+        let same = all.iter().filter_map(|of| Some((apart_s(of)?, of["metric"]["instance"].as_str()?)));
+        let nearest = same.min_by(|(a, _), (b, _)| a.total_cmp(b));
+        let (_, instance) = nearest.ok_or(HistoryError::NotScraped)?;
         // It becomes a part of the queries.
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-:[]/".contains(c);
         if instance.len() > INSTANCE_OCTETS_MAX || !instance.chars().all(is_plain) {
@@ -291,7 +293,8 @@ mod tests {
 
     fn instances(instance: &str) -> String {
         let of = |instance: &str, start: &str| json!({"metric": {"instance": instance}, "value": [1, start]});
-        let all = [of("other:1", "1699000000"), of(instance, "1700000000.25")];
+        let all =
+            [of("other:1", "1699000000"), of("twin:1", "1700000000.251"), of(instance, "1700000000.25")];
         json!({"status": "success", "data": {"result": all}}).to_string()
     }
 
