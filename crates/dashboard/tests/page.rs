@@ -18,7 +18,7 @@ use namely_socket::PublishOptions;
 use namely_wire::InterestBuilder;
 use serde_json::{Value, json};
 
-use namely_testkit::eventually;
+use namely_testkit::{eventually, until};
 
 use self::common::{Events, World, answer};
 
@@ -372,20 +372,18 @@ fn excess_histories_are_refused_as_busy() {
     }
     let mut events = world.watch();
     events.until("the router", |_, data| data["sections"]["router"].is_object());
-    let refused = || world.page.counters().refused_busy.load(Ordering::Relaxed);
-    let (address, (sender, receiver)) = (world.address(), std::sync::mpsc::channel());
-    for _ in 0..=HISTORIES_MAX {
-        let sender = sender.clone();
-        thread::spawn(move || {
-            let mut stream = std::net::TcpStream::connect(address).unwrap();
-            let request = "GET /api/history?router=0&span=3600 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-            stream.write_all(request.as_bytes()).unwrap();
-            sender.send(answer(stream).status)
-        });
-    }
-    assert_eq!(receiver.recv_timeout(Duration::from_secs(60)).unwrap(), 503);
-    assert_eq!(refused(), 1, "the others wait for the server");
-    assert_eq!(World::new().get("/api/history?router=0&span=3600").status, 404, "none was given");
+    let path = "/api/history?router=0&span=3600";
+    silent.set_nonblocking(true).unwrap();
+    let waiting = (0..HISTORIES_MAX).map(|_| {
+        let mut page = world.connect();
+        write!(page, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        (page, until("the server receives the query", || silent.accept().ok()))
+    });
+    let waiting: Vec<_> = waiting.collect();
+    assert_eq!(world.get(path).status, 503);
+    assert_eq!(world.page.counters().refused_busy.load(Ordering::Relaxed), 1);
+    drop(waiting);
+    assert_eq!(World::new().get(path).status, 404, "none was given");
 }
 
 #[test]
