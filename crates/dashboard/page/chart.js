@@ -1,5 +1,6 @@
-// A chart of two series over a span of time, by default the last two minutes, drawn as SVG. A library would be ten times the
-// size of the needed parts: two lines, four lines of a grid, and the newest numbers.
+// A chart of two series over a span of time, by default the last two minutes, drawn as SVG. A
+// library would be ten times the size of the needed parts: two lines, four lines of a grid, and the
+// newest numbers.
 
 import { h, s, say } from "./dom.js";
 import { duration } from "./format.js";

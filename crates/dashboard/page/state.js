@@ -49,11 +49,8 @@ export function takeToken() {
 
 const headers = () => (state.token ? { Authorization: `Bearer ${state.token}` } : {});
 
-/** Sends a command to the dashboard; returns its answer, or an error with its text. */
-export async function post(path, body) {
-  const response = await fetch(path, {
-    method: "POST", headers: { ...headers(), "Content-Type": "application/json" }, body: JSON.stringify({ router: state.chosen, ...body }),
-  });
+/** The content of a response; an error with its text and hint if the dashboard refused the request. */
+async function contentOf(response) {
   const answer = await response.json().catch(() => ({}));
   if (!response.ok) {
     const error = new Error(answer.error ?? `the dashboard answers ${response.status}`);
@@ -63,12 +60,16 @@ export async function post(path, body) {
   return answer;
 }
 
+/** Sends a command to the dashboard; returns its answer, or an error with its text. */
+export async function post(path, body) {
+  return contentOf(await fetch(path, {
+    method: "POST", headers: { ...headers(), "Content-Type": "application/json" }, body: JSON.stringify({ router: state.chosen, ...body }),
+  }));
+}
+
 /** The points of a router over the last `span` seconds, from the Prometheus server of the dashboard. */
 export async function readHistory(index, span) {
-  const response = await fetch(`/api/history?router=${index}&span=${span}`, { headers: headers() });
-  const answer = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Error(answer.error ?? `the dashboard answers ${response.status}`);
-  return answer.points;
+  return (await contentOf(await fetch(`/api/history?router=${index}&span=${span}`, { headers: headers() }))).points;
 }
 
 export async function begin() {

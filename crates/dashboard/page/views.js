@@ -18,6 +18,8 @@ export function toast(text) {
   toastTimer = setTimeout(() => element.replaceChildren(), 6000);
 }
 
+const textOf = (error) => (error.hint ? `${error.message}. ${error.hint}.` : error.message);
+
 /** Asks first, if there is a question; then shows the result. */
 async function act(body, question) {
   if (question && !(await confirmed(question))) return false;
@@ -25,7 +27,7 @@ async function act(body, question) {
     toast((await post("/api/act", body)).done);
     return true;
   } catch (error) {
-    toast(error.hint ? `${error.message}. ${error.hint}.` : error.message);
+    toast(textOf(error));
     return false;
   }
 }
@@ -138,7 +140,7 @@ class Past {
     try {
       points = await readHistory(index, span);
     } catch (error) {
-      trouble = error.message;
+      trouble = textOf(error);
     }
     if (index !== state.chosen || span !== this.span) return;
     this.points = points ?? this.points;

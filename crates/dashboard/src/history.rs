@@ -105,7 +105,7 @@ impl HistoryError {
     pub(crate) fn hint(&self) -> Option<String> {
         let hint = match self {
             HistoryError::NotScraped => "start the router with --metrics, and let Prometheus scrape it",
-            HistoryError::Malformed => "does --prometheus name a Prometheus server?",
+            HistoryError::Malformed => "--prometheus names a Prometheus server",
             _ => return None,
         };
         Some(hint.to_owned())
