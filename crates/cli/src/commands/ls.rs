@@ -16,7 +16,11 @@ use crate::keys::Trust;
 use crate::options::name;
 use crate::output::{Cell, count_text, octets_text};
 
-/// Files of a directory whose sizes are fetched for `--json` without `--long`, each by a request.
+/// Entries of a directory whose sizes are fetched for `--json` without `--long`, each by a request.
+///
+/// # Limit
+/// The sizes of a larger directory are null.
+/// - Tests: `sizes_of_large_directories_need_an_option`
 const SIZES_MAX: usize = 1000;
 
 /// List a directory by name.
@@ -51,7 +55,7 @@ impl Ls {
         let entries: Vec<_> = listing(&octets)
             .collect::<Result<_, DecodeError>>()
             .map_err(|e| Failure::failed(format!("the listing of {}: {e}", self.name)))?;
-        let has_sizes = self.long || (ctx.out.is_json() && entries.len() <= SIZES_MAX);
+        let has_sizes = has_sizes(self.long, ctx.out.is_json(), entries.len());
         let row = |entry: &ListingEntry<'_>| Row::new(&consumer, &self.name, entry, has_sizes);
         let rows = entries.iter().map(row).collect::<Result<Vec<_>, _>>()?;
         if ctx.out.is_json() {
@@ -70,6 +74,10 @@ impl Ls {
         }
         Ok(())
     }
+}
+
+fn has_sizes(is_long: bool, is_json: bool, entries: usize) -> bool {
+    is_long || (is_json && entries <= SIZES_MAX)
 }
 
 /// An entry of a directory.
@@ -189,7 +197,13 @@ fn stat(consumer: &Consumer, name: &Name) -> Result<ObjectInfo, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::size_text;
+    use super::{SIZES_MAX, has_sizes, size_text};
+
+    #[test]
+    fn sizes_of_large_directories_need_an_option() {
+        assert!(has_sizes(false, true, SIZES_MAX) && !has_sizes(false, true, SIZES_MAX + 1));
+        assert!(has_sizes(true, false, SIZES_MAX + 1) && !has_sizes(false, false, 1));
+    }
 
     #[test]
     fn sizes_are_not_repeated() {
