@@ -122,11 +122,12 @@ impl NameFacts {
     fn first_request(&self, newest: &Explained) -> String {
         let answer = match &newest.cached {
             _ if newest.is_partial => "reported to managers of the router only".to_owned(),
-            Some(data) if data.fresh_ms > 0 && self.serves() => {
+            None => "not in the content store".to_owned(),
+            Some(_) if !self.serves() => "in the content store, which does not answer (serve off)".to_owned(),
+            Some(data) if data.fresh_ms > 0 => {
                 format!("in the content store, fresh for {}", time_text(data.fresh_ms))
             }
             Some(_) => "in the content store, but no longer fresh".to_owned(),
-            None => "not in the content store".to_owned(),
         };
         let sent = match newest.pending.is_empty() {
             true => String::new(),

@@ -289,6 +289,9 @@ fn old_segments_hide_no_silent_neighbor() {
     let verdict = facts.verdict();
     assert_eq!((verdict.cause, verdict.hint), ("ok", None));
     assert!(verdict.text.ends_with("answers with /lab/x/32=metadata/v=1/seg=0"), "{}", verdict.text);
+    assert!(get(&facts.steps()).contains("fresh for 900 ms"));
+    facts.cs.flags = 0;
+    assert!(get(&facts.steps()).contains("which does not answer"));
 }
 
 #[test]
