@@ -616,7 +616,7 @@ fn a_long_list_marks_unreadable_files() {
     let home = lab();
     let locked = home.path("data/locked");
     write_file(&locked, 100_000, 3);
-    fs::set_permissions(&locked, std::os::unix::fs::PermissionsExt::from_mode(0)).unwrap();
+    fs::set_permissions(&locked, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
     if fs::File::open(&locked).is_ok() {
         return skip(Need::Kernel, "root reads everything");
     }

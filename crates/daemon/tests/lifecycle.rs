@@ -148,10 +148,10 @@ fn a_missing_folder_below_run_is_made() {
     let of_user = std::env::var_os("XDG_RUNTIME_DIR").map(std::path::PathBuf::from);
     let below = of_user.filter(|folder| folder.starts_with("/run") && folder.is_dir());
     let is_root = rustix::process::geteuid().is_root();
-    let Some(run) = below.or_else(|| is_root.then(|| "/run".into())) else {
+    let Some(parent) = below.or_else(|| is_root.then(|| "/run".into())) else {
         return skip(Need::Root, "only root makes folders in /run");
     };
-    let folder = run.join(format!("namely-test-{}", std::process::id()));
+    let folder = parent.join(format!("namely-test-{}", std::process::id()));
     let text =
         format!("[process]\nuser = \"root\"\n[faces]\nlisten = [\"unix://{}/x.sock\"]\n", folder.display());
     let dir = tempfile::tempdir().unwrap();

@@ -140,7 +140,7 @@ fn a_switched_link_serves_the_new_directory() {
     }
     symlink("1", at("served")).unwrap();
     let consumer = served(directory.path(), None);
-    let mut fetch = || {
+    let fetch = || {
         get(&consumer, &name("/p/f"), &at("got"), GetOptions::default(), &mut unwatched).unwrap();
         fs::read_to_string(at("got")).unwrap()
     };

@@ -107,7 +107,7 @@ fn request(line: &str) -> Option<TraceRequest> {
     let consumer = fields.next()?.parse().ok()?;
     let name: Name = fields.next()?.parse().ok()?;
     let is_usable = (0.0..=TIME_MS_MAX).contains(&at_ms) && !name.is_empty();
-    is_usable.then(|| TraceRequest { at_ns: (at_ms * MS as f64) as u64, consumer, name })
+    is_usable.then_some(TraceRequest { at_ns: (at_ms * MS as f64) as u64, consumer, name })
 }
 
 #[cfg(test)]

@@ -42,8 +42,10 @@ impl Examples {
         let path: Vec<Step> = first_entries(path);
         let Some(value) = self.0.value(&path) else {
             // The keys of this table are names, each as good as any other.
-            let name = key.starts_with('/').then(|| self.0.keys(&first_entries(above))).unwrap_or_default();
-            let name = (*name.first()?).to_owned();
+            if !key.starts_with('/') {
+                return None;
+            }
+            let name = (*self.0.keys(&first_entries(above)).first()?).to_owned();
             let path: Vec<Step> = first_entries(above).into_iter().chain([Step::Key(name.clone())]).collect();
             return Some(format!("\"{name}\" = {}", self.text(self.0.value(&path)?)?));
         };

@@ -18,7 +18,7 @@ use crate::content::FileStamp;
 /// The least recently used quarter is forgotten. A forgotten path whose file has changed since the
 /// table began has at least the time of that change as its version.
 /// - Tests: `a_full_table_repeats_no_version`
-pub const VERSIONS_MAX: usize = 65_536;
+pub(super) const VERSIONS_MAX: usize = 65_536;
 
 /// The highest time that is taken as a version, so that later versions fit.
 const VERSION_TIME_MAX: u64 = u64::MAX - (1 << 32);

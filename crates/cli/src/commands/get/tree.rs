@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use namely_files::GetOptions;
 use namely_files::get::{FetchedTree, Filter, TreeEvent, get_tree_filtered};
-use namely_files::{GetError, GetOptions};
 use namely_socket::{Consumer, Flow};
 use serde_json::json;
 
