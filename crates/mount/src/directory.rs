@@ -12,6 +12,15 @@ use namely_wire::{Component, Name};
 use crate::error::errno;
 use crate::filesystem::Failure;
 
+/// Octets of a listed name (`FUSE_NAME_MAX` of the kernel, which fails a whole listing with a longer
+/// one).
+///
+/// # Limit
+/// The entry is left out.
+/// - Value: 1024
+/// - Tests: `longer_names_are_left_out`
+const NAME_OCTETS_MAX: usize = 1024;
+
 /// A listed file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ListedFile {
@@ -63,7 +72,9 @@ impl OpenDirectory {
 
 /// The entries of a listing. The decoder refuses names that could lead out of the directory.
 fn files_of(octets: &[u8]) -> Option<Vec<ListedFile>> {
-    let entries = listing(octets).map(|entry| {
+    let is_long = |name: &[u8]| name.len() > NAME_OCTETS_MAX;
+    let entries = listing(octets).filter(|entry| !matches!(entry, Ok(entry) if is_long(entry.name)));
+    let entries = entries.map(|entry| {
         let entry = entry.ok()?;
         Some(ListedFile { name: entry.name.to_vec(), is_directory: entry.is_directory })
     });
@@ -75,6 +86,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn longer_names_are_left_out() {
+        let listing = |name_octets: usize| [&vec![b'x'; name_octets][..], b"\0y\0"].concat();
+        let listed = |name_octets| files_of(&listing(name_octets)).unwrap().len();
+        assert_eq!([NAME_OCTETS_MAX, NAME_OCTETS_MAX + 1].map(listed), [2, 1]);
+    }
 
     proptest! {
         #[test]
