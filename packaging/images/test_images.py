@@ -339,7 +339,7 @@ def the_manifests_are_as_a_cluster_wants_them(world):
                     (world.work / file).write_text(text)
                     words = ["--network", "none", "--volume", f"{world.work / file}:/x.toml:ro", world.image]
                     status, said = world.once(*words, "namelyd", "--config", "/x.toml", "--check")
-                    # 69: the file is right, and this machine lacks a folder or device of the cluster's.
+                    # 69: the file is right, and this machine lacks a folder or device.
                     assert status in (0, 69), said
 
 

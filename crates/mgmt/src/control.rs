@@ -153,8 +153,8 @@ pub trait Faces {
         let _ = (face, prefix, announcement);
     }
 
-    /// The text by which the lists of faces show an end that a client gave as `uri`. Text that is no
-    /// FaceUri is unchanged.
+    /// The text by which the lists of faces show an end that a client gave as `uri`. Text that is
+    /// no FaceUri is unchanged.
     fn canonical(&self, uri: &str) -> String {
         uri.parse::<FaceUri>().map_or_else(|_| uri.to_owned(), |uri| uri.to_string())
     }

@@ -36,7 +36,8 @@ const VERSION_VALID: Duration = Duration::from_secs(24 * 3600);
 /// `FUSE_UNKNOWN_INO`).
 const UNKNOWN_INODE: INodeNo = INodeNo(0xffff_ffff);
 
-/// Entries whose attributes one request for a listing needs at most: the kernel's buffer has a page.
+/// Entries whose attributes one request for a listing needs at most. The kernel's buffer has a
+/// page.
 const ENTRIES_OF_REPLY: usize = 32;
 
 /// Inodes are never used again, so there is one generation.

@@ -61,7 +61,8 @@ impl Site {
         mount(self.consumer(anchor), &name("/p"), &self.directory.path().join("mounted"), options)
     }
 
-    /// Mounts, or skips the test: a container may not mount, and an ordinary user needs fusermount3.
+    /// Mounts, or skips the test: a container may not mount, and an ordinary user needs
+    /// fusermount3.
     fn mount(&mut self) -> bool {
         self.mounted = match self.mount_with(self.anchor.clone(), &MountOptions::default()) {
             Err(error @ MountError::System { .. }) => or_skip(Need::Mount, Err(error)),

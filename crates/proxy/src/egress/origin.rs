@@ -80,9 +80,9 @@ impl Origin {
     /// Sends a GET for `path` (with its query) to the origin at `base`, and returns the response
     /// with its body unread. `host` is the site, which may differ from the host in `base`.
     ///
-    /// If the origin closes the connection instead of answering, the request is sent once more, over
-    /// a new connection: the origin may have closed an idle one as the request arrived, and GET is
-    /// idempotent (RFC 9112, 9.3.1; RFC 9110, 9.2.2).
+    /// If the origin closes the connection instead of answering, the request is sent once more,
+    /// over a new connection: the origin may have closed an idle one as the request arrived, and
+    /// GET is idempotent (RFC 9112, 9.3.1; RFC 9110, 9.2.2).
     pub(super) async fn get(
         &self,
         base: &Uri,

@@ -1,5 +1,6 @@
 //! A distance-vector protocol between routers, after RIP (RFC 2453): periodic and triggered
-//! updates, split horizon with poisoned reverse, and a bounded metric. Signatures are not simulated.
+//! updates, split horizon with poisoned reverse, and a bounded metric. Signatures are not
+//! simulated.
 
 use std::sync::Arc;
 

@@ -496,8 +496,8 @@ impl<'a> Job<'a> {
     }
 
     /// Checks the keys that authenticate piece `number`, which has a signature of its own. Returns
-    /// false if one was revoked and another copy was requested past the caches. `named_last` is true
-    /// if the piece named the last segment.
+    /// false if one was revoked and another copy was requested past the caches. `named_last` is
+    /// true if the piece named the last segment.
     fn check_signed(
         &mut self,
         segments: &mut SegmentVerifier,

@@ -348,8 +348,8 @@ impl Producer {
         if wire.len() > PACKET_OCTETS_MAX {
             return Err(PublishError::TooLong { octets: wire.len() });
         }
-        // A reply is not stored on disk. It expires with its freshness, so that a later request with
-        // MustBeFresh reaches the application.
+        // A reply is not stored on disk. It expires with its freshness, so that a later request
+        // with MustBeFresh reaches the application.
         let expires = Duration::from_millis(made.freshness_ms);
         Ok(self.shared.put(wire, false, Some(expires))?)
     }

@@ -329,9 +329,9 @@ impl Connection {
         }
     }
 
-    /// Processes the packets that wait in the socket or in memory, and waits for no others. A caller
-    /// does this before it counts an answer as missing: if the process paused, the answer may have
-    /// arrived in time.
+    /// Processes the packets that wait in the socket or in memory, and waits for no others. A
+    /// caller does this before it counts an answer as missing: if the process paused, the answer
+    /// may have arrived in time.
     ///
     /// # Errors
     /// As of [`Connection::turn`].
