@@ -237,7 +237,7 @@ pub(crate) struct Health(OrderSender);
 impl Health {
     /// As [`Router::is_well`].
     pub(crate) fn is_well(&self, patience: Duration) -> bool {
-        crate::systemd::is_answered(patience, |answer| self.0.send(Order::Answer(answer)))
+        self.0.is_answered(patience)
     }
 }
 

@@ -7,7 +7,6 @@
 mod activation;
 
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
-use std::time::Duration;
 
 use sd_notify::NotifyState;
 
@@ -63,11 +62,4 @@ fn notify(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::debug!("no message to the service manager: {error}");
     }
-}
-
-/// Calls `ask` with a sender. Returns true if an answer arrives through it within `patience`.
-pub(crate) fn is_answered(patience: Duration, request: impl FnOnce(SyncSender<()>)) -> bool {
-    let (answer, answered) = sync_channel(1);
-    request(answer);
-    answered.recv_timeout(patience).is_ok()
 }

@@ -1,7 +1,8 @@
 //! Orders of other threads to the control thread.
 
 use std::net::SocketAddr;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::time::Duration;
 
 use namely_dataplane::{Inbox, InboxWaker};
 use namely_messages::{Counter, FaceStatus};
@@ -59,6 +60,13 @@ impl OrderSender {
         if self.orders.send(order).is_ok() {
             self.wake();
         }
+    }
+
+    /// Returns true if the control thread and the data plane respond within `patience`.
+    pub(crate) fn is_answered(&self, patience: Duration) -> bool {
+        let (answer, answered) = sync_channel(1);
+        self.send(Order::Answer(answer));
+        answered.recv_timeout(patience).is_ok()
     }
 
     /// Wakes the control thread to check for orders and notices of services.

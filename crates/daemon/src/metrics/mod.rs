@@ -23,10 +23,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use self::collect::Source;
 use self::connection_slots::{ConnectionSlots, METRICS_CONNECTIONS_MAX};
 use crate::config::Metrics;
-use crate::control::Order;
 use crate::exit::{Exit, Failure};
 use crate::services::{Service, StartContext};
-use crate::systemd::is_answered;
 use crate::threads::Thread;
 
 /// Threads that answer requests for metrics.
@@ -247,7 +245,7 @@ impl Server {
         {
             return is_well;
         }
-        let is_well = is_answered(HEALTH_PATIENCE, |answer| orders.send(Order::Answer(answer)));
+        let is_well = orders.is_answered(HEALTH_PATIENCE);
         *health = Some((Instant::now(), is_well));
         is_well
     }
