@@ -77,7 +77,7 @@ mod tests {
     fn sockets_of_other_users_are_found() {
         let dir = tempfile::tempdir().unwrap();
         let uid = rustix::process::geteuid().as_raw();
-        let others = ["x".into(), format!("0{uid}"), format!("+{uid}"), format!("namely-{uid}")];
+        let others = [format!("0{uid}"), format!("+{uid}"), format!("namely-{uid}"), "x".to_owned()];
         for name in [uid.to_string(), (uid + 1).to_string()].into_iter().chain(others) {
             fs::create_dir(dir.path().join(&name)).unwrap();
             UnixListener::bind(dir.path().join(name).join("namely.sock")).unwrap();
