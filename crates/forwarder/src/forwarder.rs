@@ -163,12 +163,15 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// Allocates all memory of the PIT, of the content store and of the dead-nonce list that
     /// packets may need with the limits of [`crate::Config`]. Afterwards packets allocate memory
-    /// for single entries, never a chunk, unless the content store's limits or policy change.
+    /// for single entries, never a chunk, unless the content store's limits or policy change. Also
+    /// allocates the buffer for the names of control calls. Takes locks while it allocates: an
+    /// embedder whose packets must not wait calls it before it has any.
     ///
     /// # Errors
     ///
     /// [`ConfigError::OutOfMemory`]. Chunks that were allocated before the error stay allocated.
     pub fn prepare(&self) -> Result<(), ConfigError> {
+        self.tables.names.prepare()?;
         self.tables.pit.prepare(self.tables.config.pit.entries_max)?;
         self.tables.dead_nonces.prepare()?;
         self.tables.cs.prepare(self.tables.config.cs.packets_max, self.tables.config.cs.entries_max)

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use lock_api::RawMutex;
-use namely_wire::NameRef;
+use namely_wire::{NameRef, PACKET_OCTETS_MAX};
 
 use crate::error::ConfigError;
 use crate::hash::{NameHasher, NameHashes};
@@ -79,9 +79,9 @@ impl<R: RawMutex> NameKeys<R> {
         Ok(with(Key::filled(&self.hasher, name, work.hashes())))
     }
 
-    /// Allocates the memory to read names of `octets` octets from a table.
-    pub(crate) fn make_room(&self, octets: usize) -> Result<(), ConfigError> {
-        self.work.lock().make_room(octets).map_err(|_| ConfigError::OutOfMemory)
+    /// Allocates the memory to read names of any length from a table, under the lock.
+    pub(crate) fn prepare(&self) -> Result<(), ConfigError> {
+        self.work.lock().make_room(PACKET_OCTETS_MAX).map_err(|_| ConfigError::OutOfMemory)
     }
 
     /// The work memory, for a walk or for the names of a forwarding hint.

@@ -125,7 +125,6 @@ impl<B: PacketBuf, R: RawMutex> BindingControl<'_, B, R> {
     ///
     /// [`ConfigError::OutOfMemory`].
     pub fn make_room(&self, names: usize, octets: usize) -> Result<(), ConfigError> {
-        self.names.make_room(octets)?;
         self.bpt.make_room(names, octets)
     }
 }

@@ -132,7 +132,6 @@ impl<R: RawMutex> FibControl<'_, R> {
     ///
     /// [`ConfigError::OutOfMemory`].
     pub fn make_room(&self, names: usize, octets: usize) -> Result<(), ConfigError> {
-        self.names.make_room(octets)?;
         self.fib.make_room(names, octets)
     }
 }

@@ -76,7 +76,6 @@ impl<R: RawMutex> StrategyControl<'_, R> {
     ///
     /// [`ConfigError::OutOfMemory`].
     pub fn make_room(&self, names: usize, octets: usize) -> Result<(), ConfigError> {
-        self.names.make_room(octets)?;
         self.strategies.make_room(names, octets)
     }
 }

@@ -80,6 +80,16 @@ fn with_grow_packets_allocate_no_chunk() {
     assert!(most <= SINGLE_OCTETS_MAX, "{most} octets at once");
 }
 
+/// A control call enters a name where it cannot wait, as in a kernel.
+#[test]
+fn after_prepare_names_need_no_larger_buffer() {
+    let (fw, _, upstream) = with_chunks(CsPolicy::S3Fifo);
+    fw.prepare().unwrap();
+    let name = Name::new().join_generic([7; 8000]);
+    let most = largest(|| fw.fib().add_nexthop(name.as_name(), upstream, 1).unwrap());
+    assert!(most <= SINGLE_OCTETS_MAX, "{most} octets at once");
+}
+
 #[test]
 fn a_failed_preparation_can_be_retried() {
     let (fw, ..) = with_chunks(CsPolicy::Arc);
