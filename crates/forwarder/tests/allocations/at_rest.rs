@@ -94,10 +94,11 @@ fn names_of_any_length_are_listed_and_removed() {
     let fw = Fw::new(simulated(), 1).unwrap();
     let face = fw.face_register(FaceProperties::application()).unwrap();
     let name = |octets: usize| Name::new().join_generic(vec![7; octets]);
+    let beyond = name(8500);
     for octets in [3, 100, 50, 4000, 8000] {
         fw.fib().add_nexthop(name(octets).as_name(), face, 1).unwrap();
         fw.bindings().bind(face, name(octets).join_segment(1).as_name()).unwrap();
-        let refused = with_allocations(0, || fw.fib().add_nexthop(name(8500).as_name(), face, 1));
+        let refused = with_allocations(0, || fw.fib().add_nexthop(beyond.as_name(), face, 1));
         assert_eq!(refused, Err(FibError::NoMemory));
     }
     let listed: Vec<usize> =
