@@ -221,11 +221,17 @@ impl Ring {
     /// This allocates at most a page for each, and moves the Nonces of one chain.
     #[cold]
     fn add_slot(&mut self) -> bool {
-        if self.nonces.len() >= self.entries_max || self.nonces.push(DeadNonce::default()).is_err() {
+        // The first chain has memory before the first slot: a Nonce needs a chain, and a free slot
+        // would be used without another attempt to add one.
+        if self.nonces.len() >= self.entries_max
+            || self.heads.reserve(1).is_err()
+            || self.nonces.push(DeadNonce::default()).is_err()
+        {
             return false;
         }
         self.free(self.nonces.len() as Id);
-        // Without memory for it, chains have more Nonces than intended: slower, but not wrong.
+        // Without memory for a further one, chains have more Nonces than intended: slower, but not
+        // wrong.
         if self.heads.push(NONE).is_ok() {
             self.split(self.heads.len() - 1);
         }

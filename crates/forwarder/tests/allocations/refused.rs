@@ -110,21 +110,31 @@ fn a_failed_preparation_can_be_retried() {
     assert_eq!(fw.grow(), Ok(true));
 }
 
-/// Interests expire, and there is no memory for their Nonces. Later Nonces are remembered again.
+/// Interests expire, and there is memory for few or none of their Nonces. Later Nonces are
+/// remembered again.
 #[test]
 fn nonces_without_memory_are_not_remembered() {
-    let (fw, app, _) = with_chunks(CsPolicy::S3Fifo);
-    let expire = |round: u64, memory: u64| {
-        for i in 0..10u8 {
-            let name = Name::new().join_number(50, round).join_number(50, i.into());
-            let interest = InterestBuilder::new(name).nonce([i, 1, 2, 3]).lifetime_ms(10);
-            fw.receive(app, Received::bare(interest.build().into()), round * MS, &mut Sink::default());
-        }
-        with_allocations(memory, || fw.expire((round + 100) * MS, &mut Sink::default()));
-        (fw.table_sizes().pit, fw.table_sizes().dead_nonces)
-    };
-    assert_eq!(expire(1000, 0), (0, 0));
-    assert_eq!(expire(2000, u64::MAX), (0, 10));
+    let dead_nonces = DeadNonceLimits { entries_max: 64, ..DeadNonceLimits::default() };
+    let config = Config { dead_nonces, ..Config::new(|_| [0; 32]) };
+    for memory in 0..10 {
+        let fw = Fw::new(config.clone(), 1).unwrap();
+        let [app, upstream] =
+            [FaceProperties::application(), FaceProperties::remote()].map(|of| fw.face_register(of).unwrap());
+        fw.fib().add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
+        let expire = |time_ms: u64, memory: u64| {
+            for i in 0..10u8 {
+                let name = Name::new().join_number(50, time_ms).join_number(50, i.into());
+                let interest = InterestBuilder::new(name).nonce([i, 1, 2, 3]).lifetime_ms(10);
+                fw.receive(app, Received::bare(interest.build().into()), time_ms * MS, &mut Sink::default());
+            }
+            with_allocations(memory, || fw.expire((time_ms + 100) * MS, &mut Sink::default()));
+            (fw.table_sizes().pit, fw.table_sizes().dead_nonces)
+        };
+        let (pending, remembered) = expire(1000, memory);
+        assert!(pending == 0 && (memory > 0 || remembered == 0), "{memory}: {remembered}");
+        // After the lifetime of the first ones.
+        assert_eq!(expire(20_000, u64::MAX), (0, 10), "after {memory} allocations");
+    }
 }
 
 /// A forwarder with small tables, and packets that need every kind of memory.
