@@ -26,8 +26,9 @@ const SLOTS: usize = 7;
 const BUCKETS_MIN: usize = 64;
 const BUCKETS_MAX: usize = 1 << 24;
 
-/// Buckets of a page, and further buckets of one.
-const PAGE: usize = 64;
+/// Buckets of a page, and further buckets of one. Without 64-bit atomics a bucket has two cache
+/// lines.
+const PAGE: usize = if cfg!(target_has_atomic = "64") { 64 } else { 32 };
 const MORE_PAGE: usize = page_of(16);
 
 /// Minimum capacity for further buckets.
