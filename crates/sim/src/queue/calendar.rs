@@ -73,8 +73,8 @@ impl CalendarQueue {
         all.sort_unstable();
         let sampled = all.len().min(SAMPLED);
         if let Some(last) = sampled.checked_sub(1).filter(|last| *last > 0) {
-            let day_ns = (all[last].key.at_ns - all[0].key.at_ns) * DAY_EVENTS / last as u64;
-            self.shift = day_ns.max(1).ilog2();
+            let distance_ns = (all[last].key.at_ns - all[0].key.at_ns) / last as u64;
+            self.shift = distance_ns.saturating_mul(DAY_EVENTS).max(1).ilog2();
         }
         self.buckets = vec![Vec::new(); buckets];
         self.len = 0;
