@@ -26,7 +26,7 @@ const NODES: usize = 400;
 #[derive(Args, Debug)]
 pub struct SimQueues {
     /// Numbers of pending events
-    #[arg(long, value_delimiter = ',', default_values_t = [1_000, 10_000, 100_000, 1_000_000],
+    #[arg(long, value_delimiter = ',', default_values_t = [1_000usize, 10_000, 100_000, 1_000_000],
         value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=10_000_000))]
     pub pending: Vec<usize>,
     /// Events of each measurement, after as many without one
