@@ -83,7 +83,10 @@ pub fn run(options: &Sim) -> Result<(), Error> {
     let report = Report::new(&running, samples, report::Times { built, ran: began.elapsed() - built });
     let folder = options.out.as_deref().or(options.resume.as_deref());
     if let Some(folder) = folder {
-        write(folder, &report, is_checkpointed.then(|| Checkpoint::of(scenario, &running.network)))?;
+        // A run that was interrupted on its way to its checkpoint leaves that one as it is.
+        let is_later = known.as_ref().is_none_or(|known| known.virtual_ns <= running.network.now_ns());
+        let is_written = is_checkpointed && is_later;
+        write(folder, &report, is_written.then(|| Checkpoint::of(scenario, &running.network)))?;
     }
     report.print(options.json)?;
     if is_complete { Ok(()) } else { Err(Error::Interrupted) }
