@@ -60,9 +60,13 @@ fn a_key_moves_in_a_safe_bag() {
     let bag = here.path("bag");
     let mut export = here.namely(["cert", "export", "/lab/mover", "--private", "-o"]);
     assert!(export.arg(&bag).env("NAMELY_PASSPHRASE", "p").status().unwrap().success());
-    let mut import = there.namely(["cert", "import", "--private"]);
-    assert!(import.arg(&bag).env("NAMELY_PASSPHRASE", "p").output().unwrap().status.success());
-    assert_eq!(there.json(["key", "list"])[0]["key"].as_str(), Some(key.trim()));
+    // An init container imports its key again when its pod starts again.
+    for _ in 0..2 {
+        let mut import = there.namely(["cert", "import", "--private"]);
+        assert!(import.arg(&bag).env("NAMELY_PASSPHRASE", "p").output().unwrap().status.success());
+        let listed = there.json(["key", "list"]);
+        assert_eq!((listed.len(), listed[0]["key"].as_str()), (1, Some(key.trim())));
+    }
 }
 
 #[test]

@@ -425,9 +425,51 @@ mod safe_bags {
                 key_chain.import_safe_bag(bag.as_bytes(), &Passphrase::new("hunter2"), None).unwrap();
             assert!(certificate.is_self_signed());
             assert_signs(&key_chain, None, None);
-            let twice = key_chain.import_safe_bag(bag.as_bytes(), &Passphrase::new("hunter2"), None);
-            assert!(matches!(twice, Err(KeyChainError::Exists(_))), "{file}");
+            let again = key_chain.import_safe_bag(bag.as_bytes(), &Passphrase::new("hunter2"), None);
+            assert_eq!(again.unwrap(), certificate, "{file}");
+            assert_eq!(key_chain.list().unwrap().keys.len(), 1, "{file}");
         }
+    }
+
+    #[test]
+    fn a_second_import_confirms_the_same_key() {
+        let (store, bag) = (Passphrase::new("store"), Passphrase::new("bag"));
+        let from = KeyChain::in_memory();
+        let key = generate(&from, "/p", None);
+        let exported = from.export_safe_bag(None, None, &bag).unwrap();
+        let plain = KeyChain::in_memory();
+        let encrypted = KeyChain::in_memory();
+        for (to, passphrase) in [(&plain, None), (&encrypted, Some(&store))] {
+            to.import_safe_bag(exported.as_bytes(), &bag, passphrase).unwrap();
+            to.import_safe_bag(exported.as_bytes(), &bag, passphrase).unwrap();
+            assert_signs(to, Some(&key.name), passphrase);
+        }
+        // The key is there, but not as the import would store it.
+        for (to, passphrase) in [(&plain, Some(&store)), (&encrypted, None)] {
+            let refused = to.import_safe_bag(exported.as_bytes(), &bag, passphrase);
+            assert!(matches!(refused, Err(KeyChainError::Exists(name)) if name == key.name));
+        }
+        let other = encrypted.import_safe_bag(exported.as_bytes(), &bag, Some(&bag));
+        assert!(matches!(other, Err(KeyChainError::Key(_, CryptoError::WrongPassphrase))));
+    }
+
+    #[test]
+    fn a_safe_bag_adds_a_newer_certificate() {
+        let bag = Passphrase::new("bag");
+        let (from, to) = (KeyChain::in_memory(), KeyChain::in_memory());
+        let key = generate(&from, "/p", None);
+        let first = from.export_safe_bag(None, None, &bag).unwrap();
+        to.import_safe_bag(first.as_bytes(), &bag, None).unwrap();
+        let issuer = from.signer(None, None).unwrap();
+        let request = &key.certificates[0];
+        let valid = validity::days_from(NOW_NS, 60);
+        let newer =
+            Certificate::issue(request.key_name(), request.public_key(), &issuer, "root", valid, 2).unwrap();
+        from.add_certificate(&newer).unwrap();
+        let second = from.export_safe_bag(None, None, &bag).unwrap();
+        to.import_safe_bag(second.as_bytes(), &bag, None).unwrap();
+        let there = to.key(None).unwrap();
+        assert_eq!(there.certificates, [newer, request.clone()]);
     }
 
     #[test]

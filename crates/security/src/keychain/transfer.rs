@@ -1,7 +1,7 @@
 //! Import and export of keys as SafeBags, the form in which NDN software exchanges them.
 
 use namely_wire::types::SAFE_BAG;
-use namely_wire::{NameRef, SafeBagView, encode_safe_bag};
+use namely_wire::{Name, NameRef, SafeBagView, encode_safe_bag};
 
 use super::{KeyChain, KeyChainError};
 use crate::certificate::Certificate;
@@ -12,9 +12,13 @@ impl KeyChain {
     /// Stores the key and certificate of a SafeBag, raw or base64. `bag_passphrase` decrypts the
     /// bag; `passphrase` encrypts the key in this key chain.
     ///
+    /// A second import of the same key succeeds, and adds the certificate if the key chain does not
+    /// have it: a script that runs again, such as an init container, must find what it left.
+    ///
     /// # Errors
     /// [`KeyChainError::NotASafeBag`]; otherwise as [`KeyChain::insert`], or the bag's passphrase
-    /// is wrong.
+    /// is wrong. [`KeyChainError::Exists`] also if the key is there, but not encrypted as
+    /// `passphrase` requires.
     pub fn import_safe_bag(
         &self,
         octets: &[u8],
@@ -32,8 +36,35 @@ impl KeyChain {
         let at_key = |e| KeyChainError::Key(certificate.key_name().to_name(), e);
         let pkcs8 = decrypt_pkcs8(bag.encrypted_key, bag_passphrase).map_err(at_key)?;
         let key = PrivateKey::from_pkcs8(&pkcs8).map_err(at_key)?;
-        self.insert(&key, &certificate, passphrase)?;
+        match self.insert(&key, &certificate, passphrase) {
+            Err(KeyChainError::Exists(name)) => self.confirm(&name, &key, &certificate, passphrase)?,
+            inserted => inserted?,
+        }
         Ok(certificate)
+    }
+
+    /// Checks that the key `name` of this key chain is `key`, stored as an import with `passphrase`
+    /// stores it, and adds `certificate` if it is new.
+    fn confirm(
+        &self,
+        name: &Name,
+        key: &PrivateKey,
+        certificate: &Certificate,
+        passphrase: Option<&Passphrase>,
+    ) -> Result<(), KeyChainError> {
+        let entry = self.key(Some(name.as_name()))?;
+        // A key in clear would not be what an import with `--encrypt` reports, nor the reverse.
+        if entry.encrypted != passphrase.is_some() {
+            return Err(KeyChainError::Exists(name.clone()));
+        }
+        // The stored octets are read, because a damaged key is not the imported one.
+        if self.private_key(name.as_name(), passphrase)?.public() != key.public() {
+            return Err(KeyChainError::Exists(name.clone()));
+        }
+        match entry.certificates.iter().any(|known| known.name() == certificate.name()) {
+            true => Ok(()),
+            false => self.add_certificate(certificate),
+        }
     }
 
     /// Exports the key that `which` names (see [`KeyChain::key`]) as a SafeBag encrypted under
