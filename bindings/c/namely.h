@@ -67,6 +67,10 @@
 // Option of a consumer: number of requests for metadata and certificates before a call fails.
 #define ICN_OPT_RETRIES 8
 
+// Option of a consumer: maximum age of cached metadata that is accepted if the producer does not
+// answer, in seconds; 0: none.
+#define ICN_OPT_STALE_S 36
+
 // Option: maximum wait of a call, in milliseconds; 0: as long as the fetch continues.
 #define ICN_OPT_TIMEOUT_MS 9
 

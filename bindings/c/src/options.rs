@@ -20,6 +20,7 @@ const NUMBERS: &[(c_int, &str)] = &[
     (ICN_OPT_WINDOW_MAX, "window_max"),
     (ICN_OPT_LIFETIME_MS, "lifetime_ms"),
     (ICN_OPT_RETRIES, "retries"),
+    (ICN_OPT_STALE_S, "stale_s"),
     (ICN_OPT_TIMEOUT_MS, "timeout_ms"),
     (ICN_OPT_OBJECT_OCTETS_MAX, "object_octets_max"),
     (ICN_OPT_MANIFEST, "manifest"),

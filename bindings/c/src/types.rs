@@ -44,6 +44,9 @@ pub const ICN_OPT_WINDOW_MAX: c_int = 6;
 pub const ICN_OPT_LIFETIME_MS: c_int = 7;
 /// Option of a consumer: number of requests for metadata and certificates before a call fails.
 pub const ICN_OPT_RETRIES: c_int = 8;
+/// Option of a consumer: maximum age of cached metadata that is accepted if the producer does not
+/// answer, in seconds; 0: none.
+pub const ICN_OPT_STALE_S: c_int = 36;
 /// Option: maximum wait of a call, in milliseconds; 0: as long as the fetch continues.
 pub const ICN_OPT_TIMEOUT_MS: c_int = 9;
 /// Option of a consumer: largest object that is fetched whole, in octets.

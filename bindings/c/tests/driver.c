@@ -57,6 +57,7 @@ static const struct name options[] = {
     {"window_max", ICN_OPT_WINDOW_MAX},
     {"lifetime_ms", ICN_OPT_LIFETIME_MS},
     {"retries", ICN_OPT_RETRIES},
+    {"stale_s", ICN_OPT_STALE_S},
     {"timeout_ms", ICN_OPT_TIMEOUT_MS},
     {"object_octets_max", ICN_OPT_OBJECT_OCTETS_MAX},
     {"manifest", ICN_OPT_MANIFEST},

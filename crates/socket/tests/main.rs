@@ -14,5 +14,6 @@ mod patterns;
 mod poisoned;
 mod push;
 mod session;
+mod stale;
 mod store;
 mod upgrade;

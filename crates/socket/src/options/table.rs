@@ -237,6 +237,13 @@ pub const OPTIONS: &[OptionSpec] = &[
         field!(read.attempts),
     ),
     consumer(
+        "stale_s",
+        ANY_NUMBER,
+        "0",
+        "maximum age of cached metadata that is accepted if the producer does not answer, s; 0: none",
+        field!(read.stale_s),
+    ),
+    consumer(
         "reliable",
         Kind::Flag,
         "true",

@@ -37,11 +37,23 @@ pub struct ReadOptions {
     pub lifetime_ms: u64,
     /// Maximum number of InterestLifetimes to wait for metadata and certificates.
     pub attempts: u32,
+    /// Maximum age of cached metadata that is accepted if the producer does not answer, s.
+    ///
+    /// 0: only the producer's fresh answer is accepted. A longer time keeps cached objects usable
+    /// while their producer is away, and lets a peer that blocks it hide newer versions as long.
+    ///
+    /// # Limit
+    /// Older metadata is ignored; the fetch fails as without it.
+    /// - Value: 0
+    /// - Setting: `stale_s`
+    /// - Tests: `stale_metadata_replaces_an_absent_producer`,
+    ///   `metadata_past_its_age_opens_nothing`
+    pub stale_s: u64,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        ReadOptions { fetch: fetch::Options::default(), lifetime_ms: 2_000, attempts: 3 }
+        ReadOptions { fetch: fetch::Options::default(), lifetime_ms: 2_000, attempts: 3, stale_s: 0 }
     }
 }
 

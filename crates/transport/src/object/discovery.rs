@@ -9,7 +9,8 @@ use namely_security::{
 };
 use namely_wire::rdr::{Denial, METADATA_COMPONENT, Metadata, discovery_name};
 use namely_wire::{
-    CertificateName, Component, ContentType, DataView, InterestBuilder, Name, NameRef, SignatureType, types,
+    CertificateName, Component, ContentType, DataView, InterestBuilder, NackReason, Name, NameRef,
+    SignatureType, types,
 };
 
 use crate::publish::{MANIFEST_ENTRIES_MIN, SHORT_MANIFEST_OCTETS_MAX};
@@ -134,7 +135,8 @@ impl<'a> Discovery<'a> {
     ///
     /// # Errors
     /// [`ObjectError::NotFound`] or [`ObjectError::SourceMissing`] if the producer denies the
-    /// object; otherwise as [`Discovery::packet`], or the metadata is invalid.
+    /// object; otherwise as [`Discovery::packet`], or the metadata is invalid. If the producer is
+    /// not reached, cached metadata may take the place of its answer: [`ReadOptions::stale_s`].
     pub fn find(&mut self, name: NameRef<'_>) -> Result<Object, ObjectError> {
         match name.last() {
             // A versioned name identifies the object, so no metadata is needed.
@@ -145,9 +147,33 @@ impl<'a> Discovery<'a> {
         let interest = self.interest(discovery_name(name)).can_be_prefix().must_be_fresh();
         match self.express.express_retrying(&interest, DISCOVERY_ATTEMPTS)? {
             Answer::Data(reply) => self.believed_metadata(&interest, reply.wire, name),
-            Answer::Nack(reason) => Err(ObjectError::Refused { name: name.to_name(), reason }),
-            Answer::Timeout => self.find_by_prefix(name),
+            Answer::Nack(reason) => {
+                let refused = ObjectError::Refused { name: name.to_name(), reason };
+                // Congestion means that the producer is there.
+                let stale = if reason == NackReason::NoRoute { self.find_stale(name)? } else { None };
+                stale.ok_or(refused)
+            }
+            Answer::Timeout => match self.find_stale(name)? {
+                Some(object) => Ok(object),
+                None => self.find_by_prefix(name),
+            },
         }
+    }
+
+    /// Finds the newest version that a cache knows, if [`ReadOptions::stale_s`] permits its age.
+    /// `None` if there is no such metadata: the error of the fresh request is the one to report.
+    fn find_stale(&mut self, name: NameRef<'_>) -> Result<Option<Object>, ObjectError> {
+        let stale_ns = self.options.stale_s.saturating_mul(1_000_000_000);
+        if stale_ns == 0 {
+            return Ok(None);
+        }
+        let interest = self.interest(discovery_name(name)).can_be_prefix();
+        let Answer::Data(reply) = self.express.express_retrying(&interest, 1)? else { return Ok(None) };
+        // A cached denial does not prove that the object is still missing, so it is ignored, too.
+        let Ok(object) = self.object_of_metadata(reply.wire, name) else { return Ok(None) };
+        // The age of metadata without a time is unknown.
+        let age_ns = object.as_of_ns.map(|as_of_ns| unix_ns().saturating_sub(as_of_ns));
+        Ok(age_ns.is_some_and(|age_ns| age_ns <= stale_ns).then_some(object))
     }
 
     /// Returns the object that the metadata in `wire` describes. If another signer's metadata is
