@@ -445,6 +445,43 @@ fn a_restarted_router_is_found_again() {
 }
 
 #[test]
+fn cached_files_open_without_their_source() {
+    let Some(site) = Site::new() else { return };
+    fs::write(site.files.join("store/f"), "cached").unwrap();
+    let files = site.serve();
+    let server = site.start("lenient", &site.words());
+    let strict = site.start("strict", &format!("{} stale=0", site.words()));
+    assert!(site.copies(&server, "store/f", b"cached"));
+    drop(files);
+    // The metadata in the router's cache is fresh for a second.
+    eventually("no answer is fresh", || !site.copies(&strict, "store/f", b"cached"));
+    assert!(site.copies(&server, "store/f", b"cached"));
+    let log = strict.process.errors_text();
+    assert!(log.contains("/cms/store/f"), "{log}");
+    // No cache has it.
+    let missing = site.run("xrdfs", &[&server.url, "stat", "/store/other"]);
+    assert!(!missing.status.success(), "{}", said(&missing));
+}
+
+#[test]
+fn the_server_reports_the_plugins_figures() {
+    let Some(site) = Site::new() else { return };
+    fs::write(site.files.join("store/f"), "7octets").unwrap();
+    let _files = site.serve();
+    let server = site.start("figures", &format!("{} report=1", site.words()));
+    assert!(site.copies(&server, "store/f", b"7octets"));
+    site.done("xrdfs", &[&server.url, "ls", "/store"]);
+    let stats = site.done("xrdfs", &[&server.url, "query", "stats", "p"]);
+    for figure in ["<stats id=\"namely\">", "<octets>7</octets>", "<refused>0</refused>"] {
+        assert!(stats.contains(figure), "{figure}: {stats}");
+    }
+    eventually("a line with figures", || {
+        let log = server.process.errors_text();
+        log.lines().any(|line| line.contains("figures: opens=") && line.contains(" octets=7 "))
+    });
+}
+
+#[test]
 fn a_misconfigured_server_does_not_start() {
     let Some(site) = Site::new() else { return };
     let words = site.words();
@@ -456,6 +493,8 @@ fn a_misconfigured_server_does_not_start() {
         ("readahead=65535", "'readahead' takes octets from 65536 to "),
         ("timeout=0", "'timeout' takes seconds from 1 to 3600"),
         ("timeout=3601", "'timeout' takes seconds from 1 to 3600"),
+        ("stale=31622401", "'stale' takes seconds from 0 to 31622400"),
+        ("report=86401", "'report' takes seconds from 0 to 86400"),
         ("sums=1125899906842625", "'sums' takes octets from 0 to 1125899906842624"),
         ("catalogue=/nowhere.tsv", "'catalogue': /nowhere.tsv: No such file"),
         ("prefix=", "'prefix' has no value"),
@@ -477,7 +516,7 @@ fn a_misconfigured_server_does_not_start() {
             "{wrong}: {said}"
         );
     }
-    drop(site.start("least", &format!("{words} memory=16m readahead=64k timeout=3600 sums=1024t")));
+    drop(site.start("least", &format!("{words} memory=16m readahead=64k timeout=3600 sums=1024t stale=0")));
 
     // The same library as one for version 6 would be: the server reads the number beside this mark.
     let mut library = fs::read(&site.plugin).unwrap();

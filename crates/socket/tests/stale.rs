@@ -25,8 +25,7 @@ fn key_of(identity: &str) -> (Signer, Certificate) {
     (Signer::new(key_name, key), certificate)
 }
 
-/// A cache whose packets are no longer fresh. `refusal` answers Interests that it cannot; none: they
-/// stay unanswered.
+/// A cache whose packets are no longer fresh. Other Interests get `refusal`, or no answer.
 struct Cache {
     packets: Option<Publication>,
     refusal: Option<NackReason>,

@@ -42,6 +42,7 @@ class Checksums : public XrdCks {
     };
 
     static int index_of(const char *name);
+    int calculate(const char *path, XrdCksData &sum);
     int compute(Storage &storage, File &file, const char *path, Values &values);
     static int ask(Storage &storage, const char *path, const std::string &client);
     bool known(const char *path, uint64_t version, Known &found);

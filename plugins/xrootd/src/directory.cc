@@ -23,6 +23,10 @@ constexpr size_t pieces = 8;
 } // namespace
 
 int Directory::Opendir(const char *path, XrdOucEnv &) {
+    return storage_.figures().call(Figure::listings, Figure::listing_errors, open(path));
+}
+
+int Directory::open(const char *path) {
     Close(nullptr);
     const int object = storage_.open_listing(client_, path);
     if (object == -ENOENT) {

@@ -29,6 +29,7 @@ class Directory : public XrdOssDF {
         int found; // 0, or -errno
     };
 
+    int open(const char *path);
     int read(int object, const char *path);
     void look_ahead();
 

@@ -24,7 +24,7 @@ constexpr auto metadata_fresh = std::chrono::milliseconds(1100);
 int File::Open(const char *path, int flags, mode_t, XrdOucEnv &) {
     if ((flags & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND)) != 0)
         return -EROFS;
-    return open(path);
+    return storage_.figures().call(Figure::opens, Figure::open_errors, open(path));
 }
 
 int File::open(const char *path) {
@@ -80,7 +80,7 @@ ssize_t File::Read(void *buffer, off_t offset, size_t size) {
     const size_t wanted = std::min(size, size_t(told_.st_octets - offset));
     const bool goes_on = follows_.exchange(offset + off_t(wanted)) == offset;
     const ssize_t read = goes_on ? read_ahead(buffer, offset, wanted) : -EAGAIN;
-    return read == -EAGAIN ? read_there(buffer, offset, wanted) : read;
+    return storage_.figures().read(Figure::reads, read == -EAGAIN ? read_there(buffer, offset, wanted) : read);
 }
 
 // Returns -EAGAIN if the file may not read ahead now.
@@ -164,6 +164,10 @@ ssize_t File::whole(ssize_t read, size_t wanted) {
 ssize_t File::ReadV(XrdOucIOVec *vector, int count) {
     if (object_ < 0)
         return -EBADF;
+    return storage_.figures().read(Figure::vectors, read_vector(vector, count));
+}
+
+ssize_t File::read_vector(const XrdOucIOVec *vector, int count) {
     std::vector<icn_range> ranges;
     ssize_t all = 0;
     for (int i = 0; i < count;) {

@@ -56,6 +56,7 @@ class File : public XrdOssDF {
     void close();
     ssize_t read_ahead(void *buffer, off_t offset, size_t size);
     ssize_t read_there(void *buffer, off_t offset, size_t size);
+    ssize_t read_vector(const XrdOucIOVec *vector, int count);
     ssize_t whole(ssize_t read, size_t wanted);
     ssize_t cause(ssize_t wrong);
     template <typename Work> int later(XrdSfsAio *aio, Work &&work);

@@ -40,14 +40,21 @@ std::string octets_between(const std::string &value, size_t min, size_t max, siz
     return wrong.str();
 }
 
-std::string seconds(const std::string &value, long &ms) {
+std::string seconds_between(const std::string &value, long min, long max, long &seconds) {
     size_t read = 0;
-    if (octets_of(value, read) && value.back() >= '0' && value.back() <= '9' && read >= 1 &&
-        read <= size_t(timeout_s_max)) {
-        ms = long(read) * 1000;
+    if (octets_of(value, read) && value.back() >= '0' && value.back() <= '9' && read >= size_t(min) &&
+        read <= size_t(max)) {
+        seconds = long(read);
         return {};
     }
-    return "takes seconds from 1 to " + std::to_string(timeout_s_max);
+    return "takes seconds from " + std::to_string(min) + " to " + std::to_string(max);
+}
+
+std::string set_timeout(const std::string &value, Settings &settings) {
+    long seconds = settings.timeout_ms / 1000;
+    const std::string wrong = seconds_between(value, 1, timeout_s_max, seconds);
+    settings.timeout_ms = seconds * 1000;
+    return wrong;
 }
 
 std::string set(const std::string &key, const std::string &value, Settings &settings) {
@@ -60,7 +67,11 @@ std::string set(const std::string &key, const std::string &value, Settings &sett
     if (key == "sums")
         return octets_between(value, 0, sum_octets_max, settings.sum_octets);
     if (key == "timeout")
-        return seconds(value, settings.timeout_ms);
+        return set_timeout(value, settings);
+    if (key == "stale")
+        return seconds_between(value, 0, stale_s_max, settings.stale_s);
+    if (key == "report")
+        return seconds_between(value, 0, report_s_max, settings.report_s);
     std::string *text = key == "router"            ? &settings.router
                         : key == "trust_router_of" ? &settings.trust_router_of
                         : key == "prefix"          ? &settings.prefix
@@ -71,7 +82,7 @@ std::string set(const std::string &key, const std::string &value, Settings &sett
                                                    : nullptr;
     if (text == nullptr)
         return "is no parameter (there are router, trust_router_of, prefix, trust, keychain, congestion, memory, "
-               "readahead, catalogue, sums and timeout)";
+               "readahead, catalogue, sums, stale, report and timeout)";
     *text = value;
     return {};
 }

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <unistd.h>
+#include <utility>
 
 #include <XrdOuc/XrdOucEnv.hh>
 #include <XrdSec/XrdSecEntity.hh>
@@ -63,7 +64,28 @@ std::string Storage::bind() {
         return "'catalogue': " + wrong;
     wrong = connect(socket);
     socket_ = socket;
+    if (wrong.empty() && settings_.report_s > 0)
+        reports_.start(std::chrono::seconds(settings_.report_s), [this] { report_figures(); });
     return wrong;
+}
+
+// Logs the figures if they changed: a server without clients fills no log.
+void Storage::report_figures() {
+    std::string line = figures_.line();
+    if (line == reported_)
+        return;
+    log_.Emsg("figures", line.c_str());
+    reported_ = std::move(line);
+}
+
+int Storage::Stats(char *buff, int blen) {
+    if (buff == nullptr)
+        return int(Figures::xml_octets_max);
+    const std::string xml = figures_.xml();
+    if (blen <= int(xml.size()))
+        return 0;
+    std::memcpy(buff, xml.c_str(), xml.size() + 1);
+    return int(xml.size());
 }
 
 std::string Storage::connect(int &socket) const {
@@ -80,6 +102,7 @@ std::string Storage::connect(int &socket) const {
                          : !set_text(socket, ICN_OPT_CONGESTION, s.congestion)             ? "congestion"
                          : !set_number(socket, ICN_OPT_READ_AHEAD_OCTETS, int64_t(s.read_ahead_octets)) ? "readahead"
                          : !set_number(socket, ICN_OPT_TIMEOUT_MS, s.timeout_ms)           ? "timeout"
+                         : !set_number(socket, ICN_OPT_STALE_S, s.stale_s)                 ? "stale"
                                                                                            : nullptr;
     std::string wrong;
     if (option != nullptr)
@@ -187,7 +210,7 @@ XrdOssDF *Storage::newFile(const char *tident) { return new File(*this, tident);
 
 int Storage::Stat(const char *path, struct stat *buff, int, XrdOucEnv *env) {
     Told told{};
-    const int done = stat(client_of(env), path, told);
+    const int done = figures_.call(Figure::lookups, Figure::lookup_errors, stat(client_of(env), path, told));
     if (done < 0)
         return done;
     fill_stat(path, told, *buff);

@@ -14,6 +14,7 @@
 #include <namely.h>
 
 #include "catalogue.hh"
+#include "figures.hh"
 #include "jobs.hh"
 #include "once.hh"
 #include "settings.hh"
@@ -41,6 +42,8 @@ class Storage : public XrdOss {
     int Init(XrdSysLogger *, const char *) override { return XrdOssOK; }
     int Stat(const char *path, struct stat *buff, int opts = 0, XrdOucEnv *envP = nullptr) override;
     int StatFS(const char *path, char *buff, int &blen, XrdOucEnv *envP = nullptr) override;
+    // The figures as a part of the server's summary. Without a buffer, their maximum length.
+    int Stats(char *buff, int blen) override;
 
     int Chmod(const char *, mode_t, XrdOucEnv * = nullptr) override;
     int Create(const char *, const char *, mode_t, XrdOucEnv &, int = 0) override;
@@ -78,6 +81,7 @@ class Storage : public XrdOss {
     // Maximum octets of memory of one call.
     size_t call_octets_max() const { return memory_.all() / 8; }
     XrdSysError &log() { return log_; }
+    Figures &figures() { return figures_; }
     Workers &workers() { return workers_; }
 
   private:
@@ -86,6 +90,7 @@ class Storage : public XrdOss {
     template <typename Call>
     int by_path(const std::string &client, const char *path, const char *below, Call &&call);
     void give_up_ahead(File &file);
+    void report_figures();
 
     XrdSysError log_;
     const Settings settings_;
@@ -101,6 +106,10 @@ class Storage : public XrdOss {
     Budget sum_budget_;
     Catalogue catalogue_;
     Workers workers_;
+    Figures figures_;
+    std::string reported_; // the last line with figures
+    // The last member: its thread uses the others.
+    Ticker reports_;
 };
 
 // The storage of this process, once there is one. The checksums read its files.
@@ -131,6 +140,7 @@ ssize_t Storage::call(const std::string &client, const char *what, size_t octets
     const Taken turn(calls_, client, 1, until);
     const Taken memory(memory_, client, octets, until);
     if (!turn || !memory) {
+        figures_.add(Figure::refused);
         log_.Emsg("namely", what, ": as much is under way as may be, and nothing of it ended in time");
         return -ETIMEDOUT;
     }

@@ -1,5 +1,6 @@
 // The shares of clients, with each way in which one client tries to take all. XRootD is not needed.
 #include "../src/catalogue.hh"
+#include "../src/figures.hh"
 #include "../src/jobs.hh"
 #include "../src/listing.hh"
 #include "../src/once.hh"
@@ -263,6 +264,35 @@ static void a_catalogue_tells_sums_of_files_of_that_size() {
     check("and one longer is not", !catalogue.read(longer).empty());
 }
 
+static void figures_are_counted_and_reported() {
+    Figures figures;
+    check("a result is returned", figures.call(Figure::opens, Figure::open_errors, 0) == 0);
+    check("an error, too", figures.call(Figure::opens, Figure::open_errors, -EIO) == -EIO);
+    check("a read has octets", figures.read(Figure::reads, 4096) == 4096 && figures.read(Figure::vectors, 4) == 4);
+    check("a failed one has none", figures.read(Figure::reads, -EIO) == -EIO && figures.of(Figure::octets) == 4100);
+    check("in a line", figures.line() == "opens=1 open_errors=1 lookups=0 lookup_errors=0 listings=0 listing_errors=0 "
+                                         "reads=1 vectors=1 read_errors=1 octets=4100 sums=0 sum_errors=0 refused=0");
+    const std::string xml = figures.xml();
+    check("in XML", xml.find("<stats id=\"namely\"><opens>1</opens>") == 0 && xml.find("<octets>4100</octets>") != xml.npos);
+    for (size_t i = 0; i < Figures::names.size(); i++)
+        figures.add(Figure(i), UINT64_MAX - figures.of(Figure(i)));
+    check("the longest fits", figures.xml().size() < Figures::xml_octets_max);
+}
+
+static void reports_end_with_their_owner() {
+    std::atomic<int> ticks{0};
+    {
+        Ticker ticker;
+        ticker.start(milliseconds(1), [&] { ticks++; });
+        const auto until = steady_clock::now() + std::chrono::seconds(10);
+        while (ticks < 2 && steady_clock::now() < until)
+            std::this_thread::sleep_for(milliseconds(1));
+    }
+    check("a report follows another", ticks >= 2);
+    // One that never began ends, too.
+    const Ticker idle;
+}
+
 int main() {
     a_client_with_forty_calls_leaves_others_theirs();
     whatever_clients_do_a_new_one_has_its_part();
@@ -275,6 +305,8 @@ int main() {
     a_client_has_a_days_budget_and_no_more();
     a_listing_is_read_or_refused_whole();
     a_catalogue_tells_sums_of_files_of_that_size();
+    figures_are_counted_and_reported();
+    reports_end_with_their_owner();
     std::printf("%s, %d wrong\n", checked > 0 ? "checked" : "nothing checked", wrong);
     return wrong == 0 ? 0 : 1;
 }
