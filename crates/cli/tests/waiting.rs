@@ -4,9 +4,13 @@
 use crate::common;
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::process::Command;
 
 use common::Home;
+use namely_security::{Signer, sign_data};
+use namely_wire::{DataBuilder, Name};
 use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
@@ -37,6 +41,27 @@ fn a_nonwaiting_server_ends_without_a_router() {
         let error = home.fails(3, [command, &["--wait-router", "0"]].concat());
         assert!(error.contains("no router at") && error.contains("namely up"), "{error}");
     }
+}
+
+/// A router on another host reports no datasets to this one.
+#[test]
+fn any_answer_of_a_remote_router_suffices() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let router = format!("tcp://{}", listener.local_addr().unwrap());
+    let name: Name = "/localhop/namely-wait".parse().unwrap();
+    let answer = sign_data(&DataBuilder::new(name.as_name()), b"", &Signer::digest_sha256()).unwrap();
+    let answering = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut octets = [0; 1000];
+        // The client closes the connection once it has its answer.
+        while stream.read(&mut octets).is_ok_and(|count| count > 0) {
+            let _ = stream.write_all(&answer);
+        }
+    });
+    let home = Home::new();
+    home.ok(["--router", router.as_str(), "wait", "--timeout", "60"]);
+    answering.join().unwrap();
+    home.fails(3, ["--router", router.as_str(), "wait", "--timeout", "0"]);
 }
 
 #[test]

@@ -4,15 +4,19 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use namely_wire::Name;
+use namely_transport::connection::{Answer, Options};
+use namely_wire::{FaceUri, InterestBuilder, Name};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::options::name;
-use crate::router::known_prefixes;
+use crate::router::{connection_failure, known_prefixes, open};
 
 /// Interval of the checks.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// Lifetime of the Interest that a remote router answers, ms.
+const PROBE_LIFETIME_MS: u64 = 1_000;
 
 /// Wait until the router runs, and until prefixes are registered.
 #[derive(Debug, Args)]
@@ -34,7 +38,7 @@ impl Wait {
         let stop = crate::stop::flag()?;
         let end = Instant::now() + Duration::from_secs(self.timeout);
         loop {
-            let missing = match known_prefixes(ctx).map(|known| self.missing(&known)) {
+            let missing = match self.look(ctx) {
                 Ok(None) => return Ok(()),
                 Ok(Some(prefix)) => Failure::new(
                     Exit::Timeout,
@@ -54,8 +58,32 @@ impl Wait {
         }
     }
 
+    /// Returns the first missing prefix, once the router answers.
+    fn look(&self, ctx: &Context<'_>) -> Result<Option<Name>, Failure> {
+        if self.prefixes.is_empty() && is_answered_remotely(ctx)? {
+            return Ok(None);
+        }
+        let known = known_prefixes(ctx)?;
+        Ok(self.missing(&known).cloned())
+    }
+
     /// Returns the first prefix that is not among `known`.
     fn missing(&self, known: &[Name]) -> Option<&Name> {
         self.prefixes.iter().find(|prefix| !known.contains(prefix))
     }
+}
+
+/// Returns true if a router that may be on another host answers an Interest. Any answer counts: it
+/// does not report its datasets to other hosts, but refuses the name of this Interest, which no
+/// router forwards further.
+fn is_answered_remotely(ctx: &Context<'_>) -> Result<bool, Failure> {
+    let router = ctx.global.router.as_deref().and_then(|uri| uri.parse::<FaceUri>().ok());
+    if !matches!(router, Some(FaceUri::Tcp(_) | FaceUri::Udp(_) | FaceUri::Station { .. })) {
+        return Ok(false);
+    }
+    let mut connection = open(ctx, Options { reconnect: Duration::ZERO, ..Options::default() })?;
+    let name = Name::new().join_generic("localhop").join_generic("namely-wait");
+    let interest = InterestBuilder::new(name).lifetime_ms(PROBE_LIFETIME_MS);
+    let answer = connection.express(&interest).map_err(connection_failure)?;
+    Ok(!matches!(answer, Answer::Timeout))
 }
