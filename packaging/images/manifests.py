@@ -14,7 +14,11 @@ from pathlib import Path
 import yaml
 
 FOLDER = Path(__file__).resolve().parents[1] / "kubernetes"
-WORKLOADS = ("Deployment", "DaemonSet", "StatefulSet", "Job")
+# The kustomizations, without the one for the Prometheus operator, whose types no cluster has by itself.
+KUSTOMIZATIONS = (FOLDER, FOLDER / "vxlan", FOLDER / "fetch", FOLDER.parent / "overlay")
+WORKLOADS = ("Deployment", "DaemonSet", "StatefulSet", "Job", "CronJob")
+# Labels by which people and tools find the objects of an installation.
+LABELS = {"name", "instance", "component", "part-of", "version"}
 
 
 def rendered(folder):
@@ -37,8 +41,8 @@ def rendered(folder):
         merge(named(objects, change["kind"], change["metadata"]["name"]), change)
     for image in said.get("images", []):
         for container in (c for o in objects for c in containers(o)):
-            if container["image"] == image["name"]:
-                container["image"] = f"{image['name']}:{image['newTag']}"
+            if container["image"].split(":")[0] == image["name"]:
+                container["image"] = f"{image.get('newName', image['name'])}:{image['newTag']}"
     for thing in objects:
         if "namespace" in said and thing["kind"] != "Namespace":
             thing["metadata"]["namespace"] = said["namespace"]
@@ -64,9 +68,15 @@ def named(objects, kind, name):
     return one
 
 
+def template(thing):
+    """The template of a workload's pods."""
+    spec = thing["spec"]["jobTemplate"]["spec"] if thing["kind"] == "CronJob" else thing["spec"]
+    return spec["template"]
+
+
 def pod_spec(thing):
     """The pod specification of a workload; empty for other objects."""
-    return thing["spec"]["template"]["spec"] if thing["kind"] in WORKLOADS else {}
+    return template(thing)["spec"] if thing["kind"] in WORKLOADS else {}
 
 
 def containers(thing):
@@ -91,6 +101,8 @@ def normal(objects):
             if "configMap" in volume:
                 name = volume["configMap"]["name"]
                 volume["configMap"]["name"] = bare.get(name, name)
+        # A patch moves its container to the front. The order has no meaning.
+        pod_spec(thing).get("containers", []).sort(key=lambda container: container["name"])
     return sorted(objects, key=lambda o: (o["kind"], o["metadata"]["name"]))
 
 
@@ -99,18 +111,28 @@ def faults(objects):
     found = []
     maps = {o["metadata"]["name"] for o in objects if o["kind"] == "ConfigMap"} | {"trust"}
     claims = {o["metadata"]["name"] for o in objects if o["kind"] == "PersistentVolumeClaim"}
-    labels = [o["spec"]["template"]["metadata"]["labels"] for o in objects if pod_spec(o)]
+    labels = [template(o)["metadata"]["labels"] for o in objects if pod_spec(o)]
     for thing in objects:
         name = f"{thing['kind']} {thing['metadata']['name']}"
         spec = pod_spec(thing)
         if thing["kind"] == "Service":
             if not any(thing["spec"]["selector"].items() <= label.items() for label in labels):
                 found.append(f"{name}: selects no pod")
+        if thing["kind"] in ("NetworkPolicy", "PodDisruptionBudget"):
+            selector = thing["spec"].get("podSelector") or thing["spec"].get("selector")
+            if not any(selector["matchLabels"].items() <= label.items() for label in labels):
+                found.append(f"{name}: selects no pod")
         if not spec:
             continue
-        template = thing["spec"]["template"]["metadata"]["labels"]
-        if thing["kind"] != "Job" and thing["spec"]["selector"]["matchLabels"] != template:
-            found.append(f"{name}: its selector is not its pods' labels")
+        pods = template(thing)["metadata"]["labels"]
+        if not LABELS <= {label.removeprefix("app.kubernetes.io/") for label in pods}:
+            found.append(f"{name}: its pods lack labels of {sorted(LABELS)}")
+        if thing["kind"] in ("Deployment", "DaemonSet", "StatefulSet"):
+            selector = thing["spec"]["selector"]["matchLabels"]
+            # A version in a selector would make each upgrade a new workload.
+            if not selector.items() <= pods.items() or "app.kubernetes.io/version" in selector:
+                found.append(f"{name}: its selector does not match its pods in every version")
+        found += volume_faults(thing, objects, name)
         volumes = {v["name"]: v for v in spec.get("volumes", [])}
         volumes |= {c["metadata"]["name"]: c for c in thing["spec"].get("volumeClaimTemplates", [])}
         for volume in volumes.values():
@@ -141,9 +163,28 @@ def faults(objects):
             for mount in container.get("volumeMounts", []):
                 if mount["name"] not in volumes:
                     found.append(f"{who}: there is no volume {mount['name']}")
-            is_long = thing["kind"] != "Job" and container in spec["containers"]
+            is_long = "Job" not in thing["kind"] and container in spec["containers"]
             if is_long and not {"livenessProbe", "readinessProbe"} & set(container):
                 found.append(f"{who}: no probe")
+    return found
+
+
+def volume_faults(thing, objects, name):
+    """The faults of a workload's own volumes and its governing service."""
+    found = []
+    kinds = {o["metadata"]["name"]: o for o in objects if o["kind"] == "Service"}
+    if thing["kind"] == "StatefulSet":
+        service = kinds.get(thing["spec"]["serviceName"], {"spec": {}})
+        if service["spec"].get("clusterIP") != "None":
+            found.append(f"{name}: its service gives its pods no names")
+        if "persistentVolumeClaimRetentionPolicy" not in thing["spec"]:
+            found.append(f"{name}: does not say what becomes of its claims")
+    claims = {o["metadata"]["name"]: o["spec"] for o in objects if o["kind"] == "PersistentVolumeClaim"}
+    for volume in pod_spec(thing).get("volumes", []):
+        claim = claims.get(volume.get("persistentVolumeClaim", {}).get("claimName"), {"accessModes": []})
+        is_rolling = thing["kind"] == "Deployment" and thing["spec"].get("strategy") != {"type": "Recreate"}
+        if is_rolling and "ReadWriteOnce" in claim["accessModes"]:
+            found.append(f"{name}: its new pod waits for the volume of its old one")
     return found
 
 
@@ -191,6 +232,8 @@ def as_podman_plays(objects, kind, name, folders, hosts, secrets):
     for container in all_of(spec):
         container["volumeMounts"].append({"name": "hosts", "mountPath": "/etc/hosts", "readOnly": True})
         ports = {p["name"]: p["containerPort"] for p in container.pop("ports", [])}
+        # Podman knows no `sleep` here.
+        container.pop("lifecycle", None)
         for which in ("startupProbe", "readinessProbe", "livenessProbe"):
             probe = container.pop(which, None)
             if probe is not None:
@@ -201,7 +244,7 @@ def as_podman_plays(objects, kind, name, folders, hosts, secrets):
             of = variable.pop("valueFrom", {}).get("secretKeyRef")
             if of is not None:
                 variable["value"] = secrets[of["name"]][of["key"]].decode()
-    metadata = {"name": name, "labels": thing["spec"]["template"]["metadata"]["labels"]}
+    metadata = {"name": name, "labels": template(thing)["metadata"]["labels"]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
     return [*wanted, pod], probes
 

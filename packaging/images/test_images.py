@@ -328,8 +328,8 @@ def a_wrong_configuration_ends_a_router_with_file_line_and_key(world):
 # --- the manifests
 
 def the_manifests_are_as_a_cluster_wants_them(world):
-    for name in (".", "vxlan", "fetch"):
-        objects = manifests.rendered(manifests.FOLDER / name)
+    for folder in manifests.KUSTOMIZATIONS:
+        objects = manifests.rendered(folder)
         assert not manifests.faults(objects), "\n".join(manifests.faults(objects))
         for thing in objects:
             for container in manifests.containers(thing):
@@ -346,12 +346,12 @@ def the_manifests_are_as_a_cluster_wants_them(world):
 def kubectl_reads_every_manifest_and_knows_every_field(world):
     if not shutil.which("kubectl"):
         raise Skipped("there is no kubectl: the structure alone was checked")
-    for name in (".", "vxlan", "fetch"):
-        shown = run("kubectl", "kustomize", manifests.FOLDER / name, check=False)
+    for name in manifests.KUSTOMIZATIONS:
+        shown = run("kubectl", "kustomize", name, check=False)
         if shown.returncode != 0 and "kustomize" in shown.stderr + shown.stdout:
             raise Skipped(f"this kubectl is too old for these kustomizations: {shown.stderr.strip()}")
         theirs = list(yaml.safe_load_all(shown.stdout))
-        assert manifests.normal(theirs) == manifests.normal(manifests.rendered(manifests.FOLDER / name)), name
+        assert manifests.normal(theirs) == manifests.normal(manifests.rendered(name)), name
         # kubectl decodes each object into its own types and encodes it again. Unknown fields would
         # be lost or refused.
         file = world.work / "typed.yaml"
@@ -448,7 +448,7 @@ def pods_have_no_root_no_capability_and_nowhere_to_write(world):
 
 def a_file_moves_between_two_pods_and_a_job_fetches_a_tree(world):
     objects = everything(world)
-    world.play(objects, "Job", "fetch")
+    world.play(objects, "CronJob", "fetch")
     assert world.ended("fetch-get") == 0, world.logs("fetch-get")
     source, copied = world.volumes / "claim-files/genomes", world.volumes / "claim-genomes/genomes"
     same(source, copied)
@@ -458,7 +458,7 @@ def a_file_moves_between_two_pods_and_a_job_fetches_a_tree(world):
     (source / "cohort-0/sample-0/more.txt").write_text("one more\n")
 
     def more():
-        world.play(objects, "Job", "fetch")
+        world.play(objects, "CronJob", "fetch")
         assert world.ended("fetch-get") == 0, world.logs("fetch-get")
         said = world.logs("fetch-get")
         world.end("fetch")
