@@ -463,6 +463,43 @@ fn cached_files_open_without_their_source() {
     assert!(!missing.status.success(), "{}", said(&missing));
 }
 
+/// The configuration of the package, with the ports and folders of a test.
+#[test]
+fn the_packaged_configuration_serves_files() {
+    let packaged = fs::read_to_string(root().join("packaging/xrootd/xrootd-namely.cfg")).unwrap();
+    let page = fs::read_to_string(root().join("docs/xrootd.md")).unwrap();
+    for line in packaged.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        assert!(page.lines().any(|shown| shown == line), "docs/xrootd.md has not {line:?}");
+    }
+    let Some(site) = Site::new() else { return };
+    fs::write(site.files.join("store/f"), "packaged").unwrap();
+    let _files = site.serve();
+    let (command, port, http) = site.command("packaged", "");
+    let library = site.plugin.with_file_name("libXrdOssNamely.so").display().to_string();
+    let run = site.world.path("run-packaged").display().to_string();
+    let mut text = packaged;
+    for (theirs, ours) in [
+        ("xrd.port 1094", format!("xrd.port {port}")),
+        ("adminpath /var/spool/xrootd", format!("adminpath {run}")),
+        ("pidpath /run/xrootd", format!("pidpath {run}")),
+        (
+            "libXrdOssNamely.so prefix=/cms keychain=/etc/namely/xrootd/keys",
+            format!("{library} {}", site.words()),
+        ),
+        ("ckslib * libXrdOssNamely.so", format!("ckslib * {library}")),
+        ("http:8080", format!("http:{http}")),
+    ] {
+        assert!(text.contains(theirs), "the packaged configuration has not {theirs:?}");
+        text = text.replace(theirs, &ours);
+    }
+    fs::write(site.world.path("packaged.cfg"), text).unwrap();
+    let mut process = Running::start("xrootd", command, site.world.dir());
+    process.remark(&format!(":{http} initialization completed"));
+    let url = format!("root://localhost:{port}/");
+    let server = Server { process, url, http: format!("http://localhost:{http}") };
+    assert!(site.copies(&server, "store/f", b"packaged"));
+}
+
 #[test]
 fn the_server_reports_the_plugins_figures() {
     let Some(site) = Site::new() else { return };

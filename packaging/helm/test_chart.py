@@ -93,7 +93,7 @@ def schema():
 def the_chart_is_the_manifests():
     folders = [manifests.FOLDER, manifests.FOLDER / "fetch", manifests.FOLDER / "monitoring"]
     theirs = plain([thing for folder in folders for thing in manifests.rendered(folder)])
-    # The operator of the cluster makes the namespace for a chart. The claim has the name of its tree in a kustomization.
+    # A chart has no namespace of its own. The manifests name the claim after its tree.
     del theirs["Namespace namely"]
     text = json.dumps(theirs).replace('"PersistentVolumeClaim genomes"', '"PersistentVolumeClaim fetch"')
     theirs = json.loads(text.replace('"name": "genomes"', '"name": "fetch"').replace('"claimName": "genomes"', '"claimName": "fetch"'))

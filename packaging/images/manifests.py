@@ -14,7 +14,7 @@ from pathlib import Path
 import yaml
 
 FOLDER = Path(__file__).resolve().parents[1] / "kubernetes"
-# The kustomizations, without the one for the Prometheus operator, whose types no cluster has by itself.
+# The kustomizations, without the one whose types the Prometheus operator adds to a cluster.
 KUSTOMIZATIONS = (FOLDER, FOLDER / "vxlan", FOLDER / "fetch", FOLDER.parent / "overlay")
 WORKLOADS = ("Deployment", "DaemonSet", "StatefulSet", "Job", "CronJob")
 # Labels by which people and tools find the objects of an installation.
