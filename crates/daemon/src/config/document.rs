@@ -106,8 +106,14 @@ impl<'a> Document<'a> {
     /// The line and column of an offset.
     pub(super) fn position(&self, offset: usize) -> Position {
         let before = self.text.get(..offset).unwrap_or(self.text);
-        let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-        Position { line: 1 + before.matches('\n').count(), column: 1 + before[line_start..].chars().count() }
+        let in_line = &before[self.line_start(offset)..];
+        Position { line: 1 + before.matches('\n').count(), column: 1 + in_line.chars().count() }
+    }
+
+    /// The offset at which the line of an offset begins.
+    pub(super) fn line_start(&self, offset: usize) -> usize {
+        let before = self.text.get(..offset).unwrap_or(self.text);
+        before.rfind('\n').map_or(0, |end| end + 1)
     }
 
     /// Takes out the entry at the end of `path`. Returns false if there is none.

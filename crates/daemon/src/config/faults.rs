@@ -46,9 +46,10 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Vec<Fault>> {
     }
     let syntax = errors.iter().take(FAULTS_MAX + 1).map(|error| syntax_fault(&document, error));
     let mut faults: Vec<Fault> = syntax.collect();
-    // Entries after an error of the syntax may have got into the wrong table.
+    // Entries after an error of the syntax may have got into the wrong table. The line of the error
+    // may be the head of a table that got the entries of another one.
     let doubtful = errors.iter().filter(|error| error.message() != DUPLICATE).filter_map(Error::span);
-    let doubtful = doubtful.map(|span| span.start).min().unwrap_or(usize::MAX);
+    let doubtful = doubtful.map(|span| document.line_start(span.start)).min().unwrap_or(usize::MAX);
     add_faults::<T>(&mut document, doubtful, &mut faults);
     faults.sort_by_key(|fault| fault.position);
     faults.dedup();
@@ -65,10 +66,11 @@ fn add_faults<T: DeserializeOwned>(document: &mut Document<'_>, doubtful: usize,
     let mut removed: Vec<Removed> = Vec::new();
     for _ in 0..PASSES_MAX {
         let Err(error) = document.read::<T>() else { return };
-        let found = error.span().and_then(|span| Some((document.find(&span)?, span.start)));
-        let Some((path, start)) = found else {
+        let found = error.span().and_then(|span| Some((document.find(&span)?, span)));
+        let Some((path, span)) = found else {
             return faults.push(Fault::new(None, error.message()));
         };
+        let start = span.start;
         let missing = error.message().strip_prefix("missing field ").map(|key| key.trim_matches('`'));
         let is_of_table =
             missing.is_some() || document.value(&path).is_some_and(|value| value.get_ref().is_table());
@@ -78,7 +80,9 @@ fn add_faults<T: DeserializeOwned>(document: &mut Document<'_>, doubtful: usize,
             && removed.iter().any(|of| of.table == start && missing.is_none_or(|key| key == of.key));
         let explained = explain(error.message(), &path, document, &examples);
         // The end of a table may be behind an error of the syntax, with the key that seems missing.
-        let is_certain = start < doubtful && (missing.is_none() || doubtful == usize::MAX);
+        // The parser puts a value without octets where it could read none.
+        let is_certain =
+            !span.is_empty() && start < doubtful && (missing.is_none() || doubtful == usize::MAX);
         if is_certain && !is_consequence {
             faults.push(Fault::new(Some(document.position(start)), &explained.reason));
         }

@@ -150,6 +150,13 @@ fn a_report_has_no_consequences_of_errors() {
     let broken = refusal("[tables]\nbogus = 1\n[faces\nlisten = []\n");
     assert!(broken.contains(":2:1: unknown key `bogus`") && broken.contains("namely.toml:3:"), "{broken}");
     assert!(!broken.contains("`listen`"), "{broken}");
+    for text in ["[log\n[[face]]\nremote = \"udp://a\"\n", "[tables]\ncs_policy == \"lru\"\n"] {
+        let line = if text.starts_with("[log") { 1 } else { 2 };
+        let report = refusal(text);
+        let is_there = |report: &str| report.starts_with(&format!("namely.toml:{line}:"));
+        assert!(report.lines().all(is_there) && !report.contains(" instead of "), "{text}: {report}");
+        assert!(!report.contains("[[face]]"), "{text}: {report}");
+    }
     let twice = refusal("[faces]\nworkers = 1\nworkers = 2\n");
     assert!(twice.starts_with("namely.toml:3:1: `workers` is set twice"), "{twice}");
     assert!(twice.contains("line 2"), "{twice}");
