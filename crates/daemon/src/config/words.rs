@@ -107,7 +107,9 @@ fn one_of_several(path: &[Step], document: &Document<'_>, examples: &Examples) -
     if known.is_empty() {
         return "a table instead of a list".to_owned();
     }
-    let other = nearest(name, examples.keys(&[]).into_iter()).filter(|other| {
+    // The table itself is known, and so the nearest of all.
+    let others = examples.keys(&[]).into_iter().filter(|other| *other != name.as_str());
+    let other = nearest(name, others).filter(|other| {
         let keys = examples.keys(&[Step::from(*other)]);
         given.iter().any(|key| keys.contains(key) && !known.contains(key))
     });
