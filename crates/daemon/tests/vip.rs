@@ -126,7 +126,7 @@ fn vip_errors_prevent_the_start() {
         (format!("{keys}{vip}register = \"top:0\"\n"), "with 1 to 4096"),
         (format!("{keys}{vip}register = \"top:4097\"\n"), "with 1 to 4096"),
         (format!("{keys}{vip}register_interval_s = 0\n"), "use 1 to 86400"),
-        (format!("{keys}[vip]\ncatalogue = \"{catalogue}\"\n"), "missing field `router`"),
+        (format!("{keys}[vip]\ncatalogue = \"{catalogue}\"\n"), "[vip] needs `router`"),
     ] {
         let (code, stderr) = check(&text);
         assert!(code != 0 && stderr.contains(expected), "{expected}: {stderr}");

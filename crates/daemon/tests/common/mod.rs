@@ -164,7 +164,9 @@ pub fn namelyd() -> Command {
         .env_remove("NAMELY_LOG")
         .env_remove("NOTIFY_SOCKET")
         .env_remove("WATCHDOG_USEC")
-        .env_remove("XDG_CONFIG_HOME");
+        .env_remove("XDG_CONFIG_HOME")
+        // It may be the folder of the user who has started the tests as another one.
+        .env_remove("XDG_RUNTIME_DIR");
     command.env("HOME", "/nonexistent").stdin(Stdio::null());
     command
 }
