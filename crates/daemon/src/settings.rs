@@ -47,7 +47,7 @@ pub fn settings(args: &DaemonArgs) -> Result<Vec<Setting>, ConfigError> {
     }
     if let Some((path, text)) = config.source.file() {
         for of in written(text) {
-            set(&mut settings, &of.key, of.value, format!("{}:{}", path.display(), of.position.line));
+            set(&mut settings, &of.key, of.value, format!("{}:{}", path.display(), of.line));
         }
     }
     if !args.listen.is_empty() {

@@ -8,6 +8,14 @@ use toml::de::{DeArray, DeTable, DeValue, Deserializer, Error};
 
 use super::error::{Position, Step};
 
+/// Octets of a file of which all errors are reported. Each costs a pass over the file, and the
+/// parser stores all errors of the syntax, of which a file of this size may have half as many.
+///
+/// # Limit
+/// The first error of a larger file is reported.
+/// - Tests: `a_large_file_reports_its_first_error`
+pub(super) const SEARCHED_OCTETS_MAX: usize = 256 << 10;
+
 /// A parsed file. Entries can be taken out, so that the parser finds the errors behind the first.
 pub(super) struct Document<'a> {
     text: &'a str,
@@ -15,10 +23,22 @@ pub(super) struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// Parses `text`. After an error of the syntax the tree has the entries that could be parsed.
+    /// Parses `text`. After an error of the syntax the tree has the entries that could be parsed, or
+    /// none if the text is not searched.
     pub(super) fn parse(text: &'a str) -> (Self, Vec<Error>) {
-        let (root, errors) = DeTable::parse_recoverable(text);
-        (Document { text, root: root.into_inner() }, errors)
+        if text.len() <= SEARCHED_OCTETS_MAX {
+            let (root, errors) = DeTable::parse_recoverable(text);
+            return (Document { text, root: root.into_inner() }, errors);
+        }
+        match DeTable::parse(text) {
+            Ok(root) => (Document { text, root: root.into_inner() }, Vec::new()),
+            Err(error) => (Document { text, root: DeTable::new() }, vec![error]),
+        }
+    }
+
+    /// Returns true if errors behind the first one are searched.
+    pub(super) fn is_searched(&self) -> bool {
+        self.text.len() <= SEARCHED_OCTETS_MAX
     }
 
     /// Reads the tree as a value.
@@ -108,6 +128,11 @@ impl<'a> Document<'a> {
         let before = self.text.get(..offset).unwrap_or(self.text);
         let in_line = &before[self.line_start(offset)..];
         Position { line: 1 + before.matches('\n').count(), column: 1 + in_line.chars().count() }
+    }
+
+    /// The offsets at which the lines begin, for the lines of many values.
+    pub(super) fn line_starts(&self) -> Vec<usize> {
+        std::iter::once(0).chain(self.text.match_indices('\n').map(|(end, _)| end + 1)).collect()
     }
 
     /// The offset at which the line of an offset begins.

@@ -64,7 +64,8 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Vec<Fault>> {
 fn add_faults<T: DeserializeOwned>(document: &mut Document<'_>, doubtful: usize, faults: &mut Vec<Fault>) {
     let examples = Examples::read();
     let mut removed: Vec<Removed> = Vec::new();
-    for _ in 0..PASSES_MAX {
+    let passes_max = if document.is_searched() { PASSES_MAX } else { 1 };
+    for _ in 0..passes_max {
         let Err(error) = document.read::<T>() else { return };
         let found = error.span().and_then(|span| Some((document.find(&span)?, span)));
         let Some((path, span)) = found else {
@@ -121,19 +122,20 @@ pub(super) fn check_all<T: DeserializeOwned>(
     first: &T,
     check: &dyn Fn(&T) -> Result<(), ConfigError>,
 ) -> Result<(), Vec<Fault>> {
+    let Err(mut error) = check(first) else { return Ok(()) };
     let mut document = Document::parse(text).0;
-    let (mut found, mut rest): (Vec<Fault>, Option<T>) = (Vec::new(), None);
-    while found.len() < FAULTS_MAX {
-        let Err(error) = check(rest.as_ref().unwrap_or(first)) else { break };
-        let keys: Vec<Vec<Step>> = error.faults.iter().map(|fault| fault.key.clone()).collect();
+    let mut found = Vec::new();
+    loop {
+        let key = error.faults.iter().map(|fault| &fault.key).find(|key| !key.is_empty()).cloned();
         found.extend(error.faults.into_iter().map(|fault| located(fault, &document)));
-        let Some(key) = keys.into_iter().find(|key| !key.is_empty()) else { break };
-        rest = document.read_without(&key);
-        if rest.is_none() {
-            break;
+        let Some(key) = key.filter(|_| found.len() < FAULTS_MAX && document.is_searched()) else { break };
+        let Some(rest) = document.read_without::<T>(&key) else { break };
+        match check(&rest) {
+            Ok(()) => break,
+            Err(next) => error = next,
         }
     }
-    if found.is_empty() { Ok(()) } else { Err(found) }
+    Err(found)
 }
 
 /// The error with the position of its key.

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use super::document::Document;
-use super::error::{Position, Step};
+use super::error::Step;
 use super::examples::SAMPLE;
 
 /// Tables that a router has without a file.
@@ -32,13 +32,14 @@ pub(crate) struct Written {
     pub(crate) key: String,
     /// The value as TOML.
     pub(crate) value: String,
-    /// Its position in the text.
-    pub(crate) position: Position,
+    /// The line of the value, from 1 on.
+    pub(crate) line: usize,
 }
 
 /// The keys that `text` sets.
 pub(crate) fn written(text: &str) -> Vec<Written> {
     let document = Document::parse(text).0;
+    let lines = document.line_starts();
     let leaf = |path: Vec<Step>| {
         let value = document.value(&path)?;
         let key = path.iter().map(|step| match step {
@@ -48,7 +49,7 @@ pub(crate) fn written(text: &str) -> Vec<Written> {
         Some(Written {
             key: key.collect::<Vec<_>>().join("."),
             value: document.text_of(value),
-            position: document.position(value.span().start),
+            line: lines.partition_point(|start| *start <= value.span().start),
         })
     };
     document.leaves().into_iter().filter_map(leaf).collect()
@@ -91,10 +92,8 @@ mod tests {
         let text = "[tables]\ncs_packets_max = 7\n[[face]]\nremote = \"udp://a\"\nroutes = [\n  \"/a\", # one\n  \"/b\",\n]\n";
         let listed = written(text);
         let of = |key: &str| listed.iter().find(|of| of.key == key).unwrap();
-        assert_eq!(
-            (of("tables.cs_packets_max").value.as_str(), of("tables.cs_packets_max").position.line),
-            ("7", 2)
-        );
+        let packets = of("tables.cs_packets_max");
+        assert_eq!((packets.value.as_str(), packets.line, of("face.0.remote").line), ("7", 2, 4));
         assert_eq!(of("face.0.routes").value, "[\"/a\", \"/b\"]");
         assert_eq!(listed.len(), 3, "{listed:?}");
         let defaults = defaults();

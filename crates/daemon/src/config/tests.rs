@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use namely_wire::{FaceUri, Name};
 
+use super::document::SEARCHED_OCTETS_MAX;
 use super::*;
 
 fn parse(text: &str) -> Result<Config, String> {
@@ -169,6 +170,16 @@ fn a_report_lists_thirty_two_errors() {
     let report = refusal(&of(33));
     assert_eq!(report.lines().count(), 33, "{report}");
     assert!(report.ends_with("correct these first"), "{report}");
+}
+
+#[test]
+fn a_large_file_reports_its_first_error() {
+    for errors in ["bogus = 1\nwrong = 2\n", "x = \"a\" b\ny = \"c\" d\n"] {
+        let of = |octets: usize| format!("{errors}#{}", "x".repeat(octets - errors.len() - 1));
+        let (most, beyond) = (refusal(&of(SEARCHED_OCTETS_MAX)), refusal(&of(SEARCHED_OCTETS_MAX + 1)));
+        assert!(most.lines().count() >= 2 && most.contains("namely.toml:2:"), "{most}");
+        assert!(beyond.lines().count() == 1 && beyond.starts_with("namely.toml:1:"), "{beyond}");
+    }
 }
 
 #[test]

@@ -10,6 +10,10 @@ use super::examples::{Examples, head};
 /// Characters of a value that a message quotes.
 const QUOTED_CHARS_MAX: usize = 40;
 
+/// Octets of a word for which a similar one is searched. No key has so many, and the search takes a
+/// time of their square.
+const WORD_OCTETS_MAX: usize = 64;
+
 /// An explained error.
 pub(super) struct Explained {
     pub(super) reason: String,
@@ -59,9 +63,15 @@ pub(super) fn explain(
 /// The known word that is nearest to `word`, if one differs from it in a third of its letters at
 /// most.
 pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let distances = known.map(|known| (distance(word, known), known));
+    if word.len() > WORD_OCTETS_MAX {
+        return None;
+    }
+    let most = word.len() / 3;
+    // The distance is at least the difference of the lengths.
+    let similar = known.filter(|known| known.len().abs_diff(word.len()) <= most);
+    let distances = similar.map(|known| (distance(word, known), known));
     let nearest = distances.min_by_key(|(distance, _)| *distance);
-    nearest.filter(|(distance, _)| (1..=word.len() / 3).contains(distance)).map(|(_, known)| known)
+    nearest.filter(|(distance, _)| (1..=most).contains(distance)).map(|(_, known)| known)
 }
 
 /// `; did you mean …?` if a word of `message`, which lists the valid values, is near to `value`.
@@ -206,5 +216,8 @@ mod tests {
         let listed = "there are /localhost/nfd/strategy/best-route/v=5 /localhost/nfd/strategy/asf/v=5";
         assert_eq!(suggestion("bestroute", listed), "; did you mean `best-route`?");
         assert_eq!(suggestion("", listed), "");
+        let (longest, longer) = ("x".repeat(WORD_OCTETS_MAX), "x".repeat(WORD_OCTETS_MAX + 1));
+        assert_eq!(nearest(&longest, [longer.as_str()].into_iter()), Some(longer.as_str()));
+        assert_eq!(nearest(&longer, [longest.as_str()].into_iter()), None);
     }
 }
