@@ -170,7 +170,12 @@ impl DaemonArgs {
             config.faces.listen.clone_from(&self.listen);
             config.faces.listen_also.clear();
         }
-        config.faces.listen_also.extend(self.listen_also.iter().cloned());
+        for uri in &self.listen_also {
+            // The file may have it, too.
+            if !config.faces.listen_also.contains(uri) {
+                config.faces.listen_also.push(uri.clone());
+            }
+        }
         config.discovery.enabled &= !self.no_discovery;
         config.kernel.enabled |= self.kernel;
         config.route.extend(self.route.iter().cloned());
@@ -278,9 +283,14 @@ mod tests {
         assert_eq!(listeners("", &["-l", "udp://192.0.2.1:7"]), ["udp4://192.0.2.1:7"]);
         let both = ["-l", "unix:///x/y", "--listen-also", "udp://192.0.2.1:8"];
         assert_eq!(listeners(&of_file("listen_also"), &both), ["unix:///x/y", "udp4://192.0.2.1:8"]);
-        // The system refuses a second socket on a port that one has on all addresses.
+        // The system refuses a second socket on an address, and on a port that one has on all
+        // addresses.
+        let twice = ["--listen-also", "udp://192.0.2.1:7", "--listen-also", "udp://192.0.2.1:7"];
+        assert_eq!(listeners(&of_file("listen_also"), &twice), beside);
         let all = with(&["udp4://0.0.0.0:6363"]);
         assert_eq!(listeners("", &["--listen-also", "udp://0.0.0.0:6363"]), all);
+        let included = ["--listen-also", "udp://192.0.2.1:7", "--listen-also", "udp://0.0.0.0:7"];
+        assert_eq!(listeners(&of_file("listen"), &included), ["udp4://0.0.0.0:7"]);
         assert!(parse(&["--only"]).is_err(), "nothing to listen on");
     }
 

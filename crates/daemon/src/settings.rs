@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use namely_wire::FaceUri;
 
 use crate::args::DaemonArgs;
-use crate::config::{ConfigError, default_listeners, defaults, written};
+use crate::config::{Config, ConfigError, default_listeners, defaults, written};
 
 /// A key of the configuration and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,8 +53,15 @@ pub fn settings(args: &DaemonArgs) -> Result<Vec<Setting>, ConfigError> {
     if !args.listen.is_empty() {
         set(&mut settings, "faces.listen_also", "[]".into(), "--listen".into());
     }
-    for (key, value, option) in overrides(args) {
+    for (key, value, option) in overrides(args, &config) {
         set(&mut settings, key, value, option.into());
+    }
+    // The routes of options follow those of the file.
+    let of_file = config.route.len().saturating_sub(args.route.len());
+    for (number, route) in config.route.iter().enumerate().skip(of_file) {
+        for (key, value) in [("prefix", route.prefix.to_string()), ("to", route.to.to_string())] {
+            set(&mut settings, &format!("route.{number}.{key}"), quoted(&value), "--route".into());
+        }
     }
     Ok(settings.into_values().collect())
 }
@@ -64,19 +71,24 @@ fn set(settings: &mut BTreeMap<String, Setting>, key: &str, value: String, origi
     settings.insert(key.to_owned(), Setting { key: key.to_owned(), value, default, origin });
 }
 
-/// The keys that options of the command line set: key, value, option.
-fn overrides(args: &DaemonArgs) -> Vec<(&'static str, String, &'static str)> {
-    let text = |text: &str| toml::Value::from(text).to_string();
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
+/// The keys that options of the command line set: key, value in `config`, option.
+fn overrides(args: &DaemonArgs, config: &Config) -> Vec<(&'static str, String, &'static str)> {
     let is_set = |is_set: bool, value: &str| is_set.then(|| value.to_owned());
     let uris = |uris: &[FaceUri]| (!uris.is_empty()).then(|| list(uris));
-    let path = |path: &std::path::PathBuf| text(&path.to_string_lossy());
+    // These are added to those of the file.
+    let also = (!args.listen_also.is_empty()).then(|| list(&config.faces.listen_also));
+    let path = |path: &std::path::PathBuf| quoted(&path.to_string_lossy());
     let format = |format: crate::log::LogFormat| match format {
-        crate::log::LogFormat::Text => text("text"),
-        crate::log::LogFormat::Json => text("json"),
+        crate::log::LogFormat::Text => quoted("text"),
+        crate::log::LogFormat::Json => quoted("json"),
     };
     let all = [
         ("faces.listen", uris(&args.listen), "--listen"),
-        ("faces.listen_also", uris(&args.listen_also), "--listen-also"),
+        ("faces.listen_also", also, "--listen-also"),
         ("faces.workers", args.workers.map(|number| number.to_string()), "--workers"),
         ("kernel.enabled", is_set(args.kernel, "true"), "--kernel"),
         ("discovery.enabled", is_set(args.no_discovery, "false"), "--no-discovery"),
@@ -90,11 +102,11 @@ fn overrides(args: &DaemonArgs) -> Vec<(&'static str, String, &'static str)> {
         ),
         (
             "cs.disk.admission",
-            args.cs_disk_admission.map(|word| text(&word.to_string())),
+            args.cs_disk_admission.map(|word| quoted(&word.to_string())),
             "--cs-disk-admission",
         ),
-        ("metrics.listen", args.metrics.map(|address| text(&address.to_string())), "--metrics"),
-        ("log.level", args.log.as_deref().map(text), "--log"),
+        ("metrics.listen", args.metrics.map(|address| quoted(&address.to_string())), "--metrics"),
+        ("log.level", args.log.as_deref().map(quoted), "--log"),
         ("log.format", args.log_format.map(format), "--log-format"),
     ];
     all.into_iter().filter_map(|(key, value, option)| Some((key, value?, option))).collect()
@@ -135,5 +147,25 @@ mod tests {
         assert_eq!(shown("faces.listen"), ("[\"unix:///x/y\"]", true));
         assert_eq!((shown("log.format"), of("log.format").origin.as_str()), (("\"text\"", false), "default"));
         assert_eq!(shown("route.0.prefix"), ("\"/a\"", true));
+    }
+
+    #[test]
+    fn options_that_add_show_all_values() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("namely.toml");
+        let text =
+            "[faces]\nlisten_also = [\"udp://192.0.2.1:7\"]\n[[route]]\nprefix = \"/a\"\nto = \"udp://a\"\n";
+        std::fs::write(&file, text).unwrap();
+        let words = ["namelyd", "--config", file.to_str().unwrap(), "--listen-also", "udp://192.0.2.1:8"];
+        let words = [&words[..], &["--route", "/b=udp://192.0.2.2"]].concat();
+        let settings = settings(&CommandLine::try_parse_from(words).unwrap().daemon).unwrap();
+        let shown = |key: &str| {
+            let of = settings.iter().find(|of| of.key == key).unwrap();
+            (of.value.as_str(), of.origin.as_str())
+        };
+        let also = "[\"udp4://192.0.2.1:7\", \"udp4://192.0.2.1:8\"]";
+        assert_eq!(shown("faces.listen_also"), (also, "--listen-also"));
+        assert_eq!((shown("route.0.prefix").0, shown("route.1.prefix")), ("\"/a\"", ("\"/b\"", "--route")));
+        assert_eq!(shown("route.1.to").0, "\"udp4://192.0.2.2:6363\"");
     }
 }

@@ -183,11 +183,9 @@ impl Faces {
     /// `listen_also` for all interfaces stands for each address of its port: the system refuses
     /// to bind both.
     pub fn listeners(&self) -> Vec<FaceUri> {
-        let also = &self.listen_also;
-        let own = self.listen.iter().filter(|uri| !also.iter().any(|other| includes(other, uri)));
-        let mut listeners: Vec<FaceUri> = own.cloned().collect();
-        listeners.extend(also.iter().filter(|uri| !self.listen.contains(uri)).cloned());
-        listeners
+        let also = self.listen_also.iter().filter(|uri| !self.listen.contains(uri));
+        let is_included = |uri: &FaceUri| self.listen_also.iter().any(|all| includes(all, uri));
+        self.listen.iter().chain(also).filter(|uri| !is_included(uri)).cloned().collect()
     }
 
     /// Limits for addresses that may be forged.
