@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use namely_client::Client;
 use namely_daemon::config::Config;
 use namely_daemon::{DaemonArgs, Setting, settings};
-use namely_messages::RouteOrigin;
+use namely_messages::{RouteOrigin, strategy_name};
 use namely_wire::{FaceUri, Name};
 
 use super::up::failure;
@@ -122,7 +122,7 @@ fn compared(config: &Config, router: &mut Client) -> Result<Vec<Vec<Cell>>, Fail
     let configured: BTreeMap<Name, String> = config
         .strategy
         .iter()
-        .filter_map(|(prefix, strategy)| Some((prefix.clone(), last_word(&strategy.parse().ok()?))))
+        .filter_map(|(prefix, strategy)| Some((prefix.clone(), last_word(&strategy_name(strategy)?))))
         .collect();
     let prefixes: BTreeSet<&Name> = chosen.keys().chain(configured.keys()).collect();
     // The router chooses the strategies of these prefixes itself unless they are configured.

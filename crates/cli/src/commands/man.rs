@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use clap::builder::Resettable;
 use clap::{Args, Command, CommandFactory};
 
 use crate::args::Cli;
@@ -140,7 +139,7 @@ impl Page<'_> {
     fn write_to(&self, dir: &Path) -> Result<(), Failure> {
         let manual = if self.section == "8" { "System Administration" } else { "User Commands" };
         // The generator would run the lines of examples together.
-        let command = self.command.clone().after_help(Resettable::Reset);
+        let command = self.command.clone().after_help(None::<&str>);
         let man = clap_mangen::Man::new(command);
         let man = man.section(self.section).date(RELEASED).source(SOURCE).manual(manual);
         let path = dir.join(man.get_filename());
