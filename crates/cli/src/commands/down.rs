@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use namely_host::peer::{self, Peer};
 use namely_security::Signer;
-use namely_transport::connection::Options;
+use namely_transport::connection::{Connection, Options};
 use namely_wire::FaceUri;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::router::open;
+use crate::router::{connection_failure, open};
 
 /// The names of the programs that are routers, as the kernel shows them.
 const PROGRAMS: [&str; 2] = ["namely", "namelyd"];
@@ -42,7 +42,7 @@ impl Down {
         let pid = found.pid.and_then(Pid::from_raw).ok_or_else(|| {
             Failure::failed(format!("the router at {shown} runs in another container: stop it there"))
         })?;
-        check_program(pid, &socket)?;
+        check_program(pid, found.uid, &socket)?;
         let process = pidfd_open(pid, PidfdFlags::empty())
             .map_err(|errno| Failure::failed(format!("cannot stop process {pid}: {errno}")))?;
         // The number could have passed to another process before it was opened. A process that
@@ -75,15 +75,24 @@ impl Down {
     }
 }
 
-/// The Unix socket of the selected router, which answers there.
+/// The Unix socket of the selected router. Its user is trusted.
 fn socket(ctx: &Context<'_>) -> Result<PathBuf, Failure> {
-    let options =
-        Options { reconnect: Duration::ZERO, signer: Signer::digest_sha256(), ..Options::default() };
-    let connection = open(ctx, options)?;
+    let options = || Options {
+        reconnect: Duration::ZERO,
+        signer: Signer::digest_sha256(),
+        trust_router_of: ctx.global.trusted(),
+    };
+    let connection = open(ctx, options())?;
     match connection.uri() {
         FaceUri::Unix(path) => Ok(PathBuf::from(path)),
-        // The Unix socket is beside that of the shared memory.
-        FaceUri::Memif { path, .. } => Ok(Path::new(path).with_extension("sock")),
+        // The Unix socket is beside that of the shared memory. In a folder of all users, such as
+        // /tmp, it may be another user's.
+        FaceUri::Memif { path, .. } => {
+            let socket = Path::new(path).with_extension("sock");
+            let uri = format!("unix://{}", socket.display());
+            Connection::find(Some(&uri), options()).map_err(connection_failure)?;
+            Ok(socket)
+        }
         uri => Err(Failure::failed(format!("the router at {uri} is not known as a process of this machine"))
             .hint("name its Unix socket: --router unix:///PATH")),
     }
@@ -98,13 +107,13 @@ fn peer_of(socket: &Path) -> Result<Peer, Failure> {
 }
 
 /// Refuses to stop another program: a service manager that has opened the socket, or a router that
-/// an application embeds.
-fn check_program(pid: Pid, socket: &Path) -> Result<(), Failure> {
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    let name = name.trim_end();
-    if PROGRAMS.contains(&name) {
+/// an application embeds. `uid` is the user of the socket.
+fn check_program(pid: Pid, uid: u32, socket: &Path) -> Result<(), Failure> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    if is_router(&status, uid) {
         return Ok(());
     }
+    let name = field(&status, "Name:").unwrap_or_default();
     let why =
         format!("process {pid} ({name}), which listens at {}, is no router of namely", socket.display());
     let hint = match name {
@@ -114,10 +123,39 @@ fn check_program(pid: Pid, socket: &Path) -> Result<(), Failure> {
     Err(Failure::new(Exit::Refused, why).hint(hint))
 }
 
+/// Returns true if `status`, the file of a process in /proc, is of a router of user `uid`. A process
+/// that has inherited a socket leaves the number of its parent there, which another user's process
+/// may get later.
+fn is_router(status: &str, uid: u32) -> bool {
+    // The real, effective, saved and file system's user (proc_pid_status(5)).
+    let effective = field(status, "Uid:").and_then(|uids| uids.split_whitespace().nth(1));
+    let is_owner = effective.and_then(|uid| uid.parse().ok()) == Some(uid);
+    is_owner && field(status, "Name:").is_some_and(|name| PROGRAMS.contains(&name))
+}
+
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
+}
+
 /// Waits for the end of a process, for `limit` at most.
 fn has_ended(process: &OwnedFd, limit: Duration) -> bool {
     // The descriptor of a process is readable once the process has ended (pidfd_open(2)).
     let mut polled = [PollFd::new(process, PollFlags::IN)];
     let limit = Timespec::try_from(limit).unwrap_or(Timespec { tv_sec: 10, tv_nsec: 0 });
     poll(&mut polled, Some(&limit)).is_ok_and(|ready| ready > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_routers_of_the_sockets_user_are_stopped() {
+        let status =
+            |name: &str| format!("Name:\t{name}\nUmask:\t0022\nUid:\t1\t7\t7\t7\nGid:\t8\t8\t8\t8\n");
+        assert!(is_router(&status("namelyd"), 7) && is_router(&status("namely"), 7));
+        assert!(!is_router(&status("namelyd"), 1), "the effective user");
+        assert!(!is_router(&status("systemd"), 7) && !is_router(&status("namely serve"), 7));
+        assert!(!is_router("", 0), "it has ended");
+    }
 }
