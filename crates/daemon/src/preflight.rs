@@ -3,7 +3,7 @@
 //! The check makes and changes nothing and binds no port of the configuration, because a router may
 //! be running with it. So it does not report a port that another program has.
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
 use namely_wire::FaceUri;
@@ -91,13 +91,13 @@ impl Machine<'_> {
                     socket_folders::fault(Path::new(path), uid)
                 }
                 FaceUri::Device(name) => self.device(name),
-                uri => uri.address().and_then(|address| address_fault(address.ip())),
+                uri => uri.address().and_then(address_fault),
             };
             if let Some(why) = why {
                 self.add(self.key_of(&uri), format!("listening on {uri}: {why}"));
             }
         }
-        if let Some(why) = self.config.metrics.listen.and_then(|address| address_fault(address.ip())) {
+        if let Some(why) = self.config.metrics.listen.and_then(address_fault) {
             self.add(vec!["metrics".into(), "listen".into()], format!("metrics: {why}"));
         }
         self
@@ -118,6 +118,8 @@ impl Machine<'_> {
         let held = rustix::thread::capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
         for uri in self.config.faces.listeners() {
             let needed = match &uri {
+                // The kernel's forwarder opens its devices itself.
+                FaceUri::Device(_) if self.config.kernel.enabled => continue,
                 FaceUri::Device(_) => (CapabilitySet::NET_RAW, "CAP_NET_RAW"),
                 uri if uri.address().is_some_and(|address| is_privileged(&address)) => {
                     (CapabilitySet::NET_BIND_SERVICE, "CAP_NET_BIND_SERVICE")
@@ -195,10 +197,12 @@ fn device_fault(name: &str) -> Option<String> {
     is_missing.then(|| format!("there is no network device {name}: `ip link` lists them"))
 }
 
-/// An address that no interface of this machine has. Port 0 is always free.
-fn address_fault(address: IpAddr) -> Option<String> {
-    let bound = UdpSocket::bind((address, 0));
-    bound.err().map(|error| format!("{address} is no address of this machine: {error}"))
+/// An address that no interface of this machine has. Port 0 is always free. A link-local address
+/// keeps its interface.
+fn address_fault(mut address: SocketAddr) -> Option<String> {
+    address.set_port(0);
+    let bound = UdpSocket::bind(address);
+    bound.err().map(|error| format!("{} is no address of this machine: {error}", address.ip()))
 }
 
 fn is_privileged(address: &SocketAddr) -> bool {

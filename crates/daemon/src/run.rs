@@ -53,7 +53,7 @@ pub fn run(args: &DaemonArgs) -> Result<(), Failure> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(Failure::system("no signals"))?;
     let end_of_signals = signals.handle();
     let (started, ended) = (config.clone(), move || end_of_signals.close());
-    let router = Router::start_keyed(config, key, taken, given, ended).map_err(|failure| {
+    let router = Router::start_keyed(config, key, taken, given, ended).map_err(move |failure| {
         // The start ends at the first error of the configuration. The check finds all of them.
         let all = (failure.exit == Exit::Configuration).then(|| Router::check(&started).err()).flatten();
         all.unwrap_or(failure)

@@ -123,6 +123,8 @@ fn check_finds_obstacles_to_a_start() {
         let is_it = |line: &str| line.contains(&format!("namely.toml:{position}:")) && line.contains(reason);
         assert!(error.lines().any(is_it), "{position} {reason}: {error}");
     }
+    let line_of = |line: &str| line.split("namely.toml:").nth(1)?.split(':').next()?.parse::<u32>().ok();
+    assert!(error.lines().map(line_of).is_sorted(), "in the order of the file: {error}");
     let (status, _, error) = start(&[]);
     assert!(status != 0 && error.contains("there is no folder") && error.contains("mkdir -p"), "{error}");
     // Options of the command line have no position in the file.

@@ -84,7 +84,9 @@ impl Config {
         if !error.faults.iter().any(is_in_file) {
             return error;
         }
-        let faults = error.faults.into_iter().map(|fault| located(fault, &document)).collect();
+        let positioned = error.faults.into_iter().map(|fault| located(fault, &document));
+        let mut faults: Vec<Fault> = positioned.collect();
+        faults.sort_by_key(|fault| fault.position);
         ConfigError { path: Some(path.to_owned()), faults }
     }
 
