@@ -22,6 +22,12 @@ pub enum MountError {
         /// The path.
         path: PathBuf,
     },
+    /// Environment: the process of a mount there was killed.
+    #[error("{} is a mount whose process has ended", path.display())]
+    Stale {
+        /// The path.
+        path: PathBuf,
+    },
     /// Peer or network: the directory's metadata cannot be fetched.
     #[error(transparent)]
     Fetch(FetchError),
@@ -42,6 +48,7 @@ impl MountError {
         match self {
             MountError::NotDirectory { .. } => Some("mount its directory; `namely get` fetches one file"),
             MountError::NoMountPoint { .. } => Some("create it with `mkdir`"),
+            MountError::Stale { .. } => Some("`fusermount3 -u DIR` unmounts it"),
             MountError::Fetch(error) => error.hint(),
             MountError::System { error, .. } if error.kind() == io::ErrorKind::NotFound => {
                 Some("/dev/fuse or the program fusermount3 is missing: install the package fuse3")

@@ -18,7 +18,10 @@ mod inodes;
 mod log;
 mod workers;
 
+use std::fs::Metadata;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
@@ -72,6 +75,9 @@ pub const LISTING_OCTETS_MAX: u64 = 16 << 20;
 // until its thread notices, so as many streams may begin meanwhile as there are places left.
 const _: () = assert!(WORKERS_MAX + STREAMS_MAX + PREFETCHES_MAX + 12 <= FETCHES_MAX);
 
+/// Longest wait for the end of the session after the directory was unmounted.
+const UNMOUNT_MAX: Duration = Duration::from_secs(2);
+
 /// Options of a mount.
 #[derive(Clone, Debug)]
 pub struct MountOptions {
@@ -110,9 +116,7 @@ pub fn mount(
     if !found.is_directory {
         return Err(MountError::NotDirectory { name: name.clone() });
     }
-    if !directory.is_dir() {
-        return Err(MountError::NoMountPoint { path: directory.to_owned() });
-    }
+    check_mount_point(directory, directory.metadata())?;
     limit_listings(&consumer);
     let owner = Owner { uid: getuid().as_raw(), gid: getgid().as_raw() };
     let filesystem = Filesystem::new(consumer, name.clone(), options.attributes_valid, owner);
@@ -126,6 +130,19 @@ pub fn mount(
 fn limit_listings(consumer: &Consumer) {
     // It fails only without such an option.
     let _ = consumer.set_option("object_octets_max", &LISTING_OCTETS_MAX.to_string());
+}
+
+/// Refuses a directory at which the system would not mount; `found` is its metadata.
+fn check_mount_point(directory: &Path, found: io::Result<Metadata>) -> Result<(), MountError> {
+    let path = directory.to_owned();
+    match found {
+        Ok(found) if found.is_dir() => Ok(()),
+        // The file system of a mount has no process any more.
+        Err(error) if error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()) => {
+            Err(MountError::Stale { path })
+        }
+        _ => Err(MountError::NoMountPoint { path }),
+    }
 }
 
 fn config(name: &Name, options: &MountOptions) -> Config {
@@ -162,12 +179,24 @@ impl Mounted {
     /// # Errors
     /// The system refuses.
     pub fn unmount(self) -> Result<(), MountError> {
-        let path = self.directory;
-        let Err(error) = self.session.umount_and_join() else { return Ok(()) };
-        if error.raw_os_error() != Some(Errno::BUSY.raw_os_error()) {
+        let Mounted { session, directory: path } = self;
+        // fusermount3 detaches for an ordinary user. The session then lasts until the last open
+        // file is closed, so its end is not awaited for longer.
+        let (ended, end) = sync_channel(1);
+        let unmounting = std::thread::Builder::new().name("namely-unmount".into()).spawn(move || {
+            let _ = ended.send(session.umount_and_join());
+        });
+        if let Err(error) = unmounting {
             return Err(MountError::System { path, error });
         }
-        unmount(&path, UnmountFlags::DETACH).map_err(|error| MountError::System { path, error: error.into() })
+        let Ok(Err(error)) = end.recv_timeout(UNMOUNT_MAX) else { return Ok(()) };
+        match error.raw_os_error().map(Errno::from_raw_os_error) {
+            // Another program has unmounted (umount(2)).
+            Some(Errno::INVAL) => Ok(()),
+            Some(Errno::BUSY) => unmount(&path, UnmountFlags::DETACH)
+                .map_err(|error| MountError::System { path, error: error.into() }),
+            _ => Err(MountError::System { path, error }),
+        }
     }
 }
 
@@ -180,6 +209,18 @@ mod tests {
     use namely_transport::connection::Connection;
 
     use super::*;
+
+    #[test]
+    fn a_stale_mount_is_named() {
+        let path = Path::new("/stale");
+        let refused = |found| check_mount_point(path, found).unwrap_err();
+        let stale = refused(Err(Errno::NOTCONN.into()));
+        assert!(matches!(&stale, MountError::Stale { .. }), "{stale}");
+        assert!(stale.hint().is_some_and(|hint| hint.contains("fusermount3 -u")));
+        let missing = refused(Err(Errno::NOENT.into()));
+        assert!(matches!(&missing, MountError::NoMountPoint { .. }), "{missing}");
+        assert!(check_mount_point(path, Path::new("/").metadata()).is_ok());
+    }
 
     #[test]
     fn listings_are_limited() {

@@ -8,6 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Arc;
 
 use namely_files::{FileServer, ServeOptions};
@@ -19,6 +20,7 @@ use namely_testkit::{Need, eventually, name, or_skip};
 use namely_transport::connection::{Connection, Incoming, Outbox, Packet};
 use namely_transport::serve::Producer;
 use namely_wire::Name;
+use rustix::mount::{UnmountFlags, unmount};
 
 /// Octets of a file that has several requests of the kernel.
 const LONG: usize = 3 << 20;
@@ -301,4 +303,21 @@ fn unmounting_detaches_open_files() {
     site.mounted.take().unwrap().unmount().unwrap();
     assert_eq!(fs::read_dir(site.path("")).unwrap().count(), 0);
     drop(open);
+}
+
+#[test]
+fn an_unmount_by_another_program_is_no_error() {
+    let mut site = Site::new();
+    if !site.mount() {
+        return;
+    }
+    let path = site.path("");
+    // Only root may call the system itself.
+    if unmount(&path, UnmountFlags::empty()).is_err() {
+        let unmounted = Command::new("fusermount3").arg("-u").arg(&path).status().unwrap();
+        assert!(unmounted.success());
+    }
+    let mounted = site.mounted.take().unwrap();
+    eventually("the session has ended", || mounted.is_unmounted());
+    mounted.unmount().unwrap();
 }

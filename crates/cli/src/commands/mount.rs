@@ -69,7 +69,9 @@ fn mount_failure(error: MountError) -> Failure {
     let failure = match error {
         MountError::Fetch(error) => return get_failure(GetError::Fetch(error)),
         MountError::NotDirectory { .. } => Failure::new(Exit::NotFound, error.to_string()),
-        MountError::NoMountPoint { .. } | MountError::System { .. } => Failure::failed(error.to_string()),
+        MountError::NoMountPoint { .. } | MountError::Stale { .. } | MountError::System { .. } => {
+            Failure::failed(error.to_string())
+        }
     };
     match hint {
         Some(hint) => failure.hint(hint),
