@@ -329,7 +329,7 @@ fn completion_lists_faces_prefixes_and_keys() {
 #[test]
 fn down_stops_the_router() {
     let home = Home::with_router();
-    let said = home.ok(["down"]);
+    let said = home.ok(["down", "--wait", "300"]);
     assert!(said.contains("has stopped"), "{said}");
     assert_eq!(home.run(["status"]).code, Some(3));
     assert!(!home.path("namely.sock").exists(), "it stopped in order");

@@ -106,7 +106,10 @@ fn load(args: &DaemonArgs) -> Result<Config, Failure> {
 fn reload(args: &DaemonArgs, router: &Router) {
     systemd::reloading();
     if let Err(failure) = load(args).and_then(|config| router.reload(config)) {
-        tracing::error!("not reloaded, the old configuration stays in force: {failure}");
+        // A line of the log for each error, because a line break in one is escaped.
+        for error in failure.to_string().lines() {
+            tracing::error!("not reloaded, the old configuration stays in force: {}", error.trim_start());
+        }
     }
     systemd::ready();
 }

@@ -439,6 +439,15 @@ fn a_reload_logs_keys_needing_restart() {
 }
 
 #[test]
+fn a_broken_reload_logs_each_error() {
+    let mut daemon = Daemon::start();
+    let first = daemon.reload("[faces]\nbogus = 1\n[tables]\nwrong = 2\n");
+    let second = daemon.wait_for_log("not reloaded");
+    assert!(first.contains("namely.toml:2:1: ") && !first.contains("wrong"), "{first}");
+    assert!(second.contains("namely.toml:4:1: "), "{second}");
+}
+
+#[test]
 fn a_broken_reload_changes_nothing() {
     let mut daemon = Daemon::start_with("[tables]\ncs_packets_max = 100\n", &[]);
     let mut client = daemon.connect();
