@@ -123,9 +123,9 @@ fn check_program(pid: Pid, uid: u32, socket: &Path) -> Result<(), Failure> {
     Err(Failure::new(Exit::Refused, why).hint(hint))
 }
 
-/// Returns true if `status`, the file of a process in /proc, is of a router of user `uid`. A process
-/// that has inherited a socket leaves the number of its parent there, which another user's process
-/// may get later.
+/// Returns true if `status`, the file of a process in /proc, is of a router of user `uid`. A
+/// process that has inherited a socket leaves the number of its parent there, which another user's
+/// process may get later.
 fn is_router(status: &str, uid: u32) -> bool {
     // The real, effective, saved and file system's user (proc_pid_status(5)).
     let effective = field(status, "Uid:").and_then(|uids| uids.split_whitespace().nth(1));

@@ -23,8 +23,8 @@ pub(super) struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// Parses `text`. After an error of the syntax the tree has the entries that could be parsed, or
-    /// none if the text is not searched.
+    /// Parses `text`. After an error of the syntax the tree has the entries that could be parsed,
+    /// or none if the text is not searched.
     pub(super) fn parse(text: &'a str) -> (Self, Vec<Error>) {
         if text.len() <= SEARCHED_OCTETS_MAX {
             let (root, errors) = DeTable::parse_recoverable(text);
