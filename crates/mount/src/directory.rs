@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fuser::FileType;
 use namely_socket::Consumer;
@@ -70,6 +71,30 @@ impl OpenDirectory {
     }
 }
 
+/// The number of entries of all open directories.
+pub(crate) struct OpenEntries {
+    count: AtomicUsize,
+    max: usize,
+}
+
+impl OpenEntries {
+    pub(crate) fn new(max: usize) -> Self {
+        OpenEntries { count: AtomicUsize::new(0), max }
+    }
+
+    /// Adds the entries of a directory. Returns false if there would be too many.
+    pub(crate) fn add(&self, entries: usize) -> bool {
+        let added = |count: usize| count.checked_add(entries).filter(|count| *count <= self.max);
+        // The number guards no other memory.
+        self.count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, added).is_ok()
+    }
+
+    /// Removes the entries of a directory that was added.
+    pub(crate) fn remove(&self, entries: usize) {
+        self.count.fetch_sub(entries, Ordering::Relaxed);
+    }
+}
+
 /// The entries of a listing. The decoder refuses names that could lead out of the directory.
 fn files_of(octets: &[u8]) -> Option<Vec<ListedFile>> {
     let is_long = |name: &[u8]| name.len() > NAME_OCTETS_MAX;
@@ -92,6 +117,14 @@ mod tests {
         let listing = |name_octets: usize| [&vec![b'x'; name_octets][..], b"\0y\0"].concat();
         let listed = |name_octets| files_of(&listing(name_octets)).unwrap().len();
         assert_eq!([NAME_OCTETS_MAX, NAME_OCTETS_MAX + 1].map(listed), [2, 1]);
+    }
+
+    #[test]
+    fn open_entries_are_limited() {
+        let entries = OpenEntries::new(5);
+        assert!(entries.add(3) && entries.add(2) && !entries.add(1) && !entries.add(usize::MAX));
+        entries.remove(3);
+        assert!(!entries.add(4) && entries.add(3));
     }
 
     proptest! {

@@ -21,13 +21,13 @@ use namely_socket::{Consumer, FetchError, ObjectInfo};
 use namely_wire::{Component, Name};
 
 use crate::attributes::attributes;
-use crate::directory::{ListedFile, OpenDirectory};
+use crate::directory::{ListedFile, OpenDirectory, OpenEntries};
 use crate::error::errno;
 use crate::file::{OpenFile, ReadRequest, ReadStep, Streams};
 use crate::inodes::{INODES_MAX, Inode, Inodes};
 use crate::log::FailureLog;
 use crate::workers::Workers;
-use crate::{PREFETCHES_MAX, STREAMS_MAX, WORKERS_MAX};
+use crate::{OPEN_ENTRIES_MAX, PREFETCHES_MAX, STREAMS_MAX, WORKERS_MAX};
 
 /// Validity of the attributes of one version: they never change.
 const VERSION_VALID: Duration = Duration::from_secs(24 * 3600);
@@ -86,6 +86,7 @@ struct Shared {
     inodes: Mutex<Inodes>,
     files: Handles<OpenFile>,
     directories: Handles<OpenDirectory>,
+    open_entries: OpenEntries,
     streams: Streams,
     prefetches: AtomicUsize,
     log: FailureLog,
@@ -131,6 +132,7 @@ impl Filesystem {
             inodes: Mutex::new(Inodes::new(INODES_MAX)),
             files: Handles::new(),
             directories: Handles::new(),
+            open_entries: OpenEntries::new(OPEN_ENTRIES_MAX),
             streams: Streams::new(STREAMS_MAX),
             prefetches: AtomicUsize::new(0),
             log: FailureLog::default(),
@@ -205,6 +207,21 @@ impl Shared {
         }
         let octets = found.octets.unwrap_or(0);
         Ok(self.files.add(OpenFile::new(inode.name.clone(), octets, object)))
+    }
+
+    /// Opens a directory with its current listing.
+    fn open_directory(&self, name: Arc<Name>) -> Result<FileHandle, Failure> {
+        let directory = OpenDirectory::open(&self.consumer, name)?;
+        if !self.open_entries.add(directory.files.len()) {
+            return Err(Failure::new(Errno::ENOMEM, &"the open directories have too many entries"));
+        }
+        Ok(self.directories.add(directory))
+    }
+
+    fn close_directory(&self, handle: FileHandle) {
+        if let Some(directory) = self.directories.remove(handle) {
+            self.open_entries.remove(directory.files.len());
+        }
     }
 
     /// The attributes of the first entries of `files`, requested in parallel as far as
@@ -436,8 +453,8 @@ impl fuser::Filesystem for Filesystem {
     fn opendir(&self, _: &Request, number: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         self.run(move |shared| {
             let name = shared.name_of(number);
-            match OpenDirectory::open(&shared.consumer, name.clone()) {
-                Ok(directory) => reply.opened(shared.directories.add(directory), FopenFlags::empty()),
+            match shared.open_directory(name.clone()) {
+                Ok(handle) => reply.opened(handle, FopenFlags::empty()),
                 Err(failure) => reply.error(shared.failed(&name, &failure)),
             }
         });
@@ -471,7 +488,7 @@ impl fuser::Filesystem for Filesystem {
     }
 
     fn releasedir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
-        self.shared.directories.remove(handle);
+        self.shared.close_directory(handle);
         reply.ok();
     }
 

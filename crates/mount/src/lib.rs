@@ -6,7 +6,8 @@
 //!   version.
 //! - Sequential reads have a read-ahead. Other reads request only their range.
 //! - Memory is bounded: [`STREAMS_MAX`] read-aheads, [`INODES_MAX`] inodes, one buffer for each of
-//!   [`WORKERS_MAX`] requests, and [`LISTING_OCTETS_MAX`] octets of each open directory's listing.
+//!   [`WORKERS_MAX`] requests, [`LISTING_OCTETS_MAX`] octets of a listing, and
+//!   [`OPEN_ENTRIES_MAX`] entries of all open directories.
 #![forbid(unsafe_code)]
 
 mod attributes;
@@ -70,6 +71,14 @@ pub const PREFETCHES_MAX: usize = 12;
 /// - Value: 16 MiB
 /// - Tests: `listings_are_limited`
 pub const LISTING_OCTETS_MAX: u64 = 16 << 20;
+
+/// Entries of all open directories.
+///
+/// # Limit
+/// The `opendir` fails with `ENOMEM`. Another user, with `allow_other`, could otherwise fill the
+/// memory of the process by open directories.
+/// - Tests: `open_entries_are_limited`
+pub const OPEN_ENTRIES_MAX: usize = 4 << 20;
 
 // Each has a fetch of the consumer, which refuses further ones. A stream that was dropped counts
 // until its thread notices, so as many streams may begin meanwhile as there are places left.
