@@ -61,6 +61,10 @@
 // Option of a consumer: largest window of a fetch in packets.
 #define ICN_OPT_WINDOW_MAX 6
 
+// Option of a consumer: octets of packets that all fetches together request per second; 0: no
+// limit.
+#define ICN_OPT_RATE_MAX 35
+
 // Option of a consumer: InterestLifetime in milliseconds.
 #define ICN_OPT_LIFETIME_MS 7
 

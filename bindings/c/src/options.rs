@@ -18,6 +18,7 @@ const NUMBERS: &[(c_int, &str)] = &[
     (ICN_OPT_TRUST, "trust"),
     (ICN_OPT_CONGESTION, "congestion"),
     (ICN_OPT_WINDOW_MAX, "window_max"),
+    (ICN_OPT_RATE_MAX, "rate_max"),
     (ICN_OPT_LIFETIME_MS, "lifetime_ms"),
     (ICN_OPT_RETRIES, "retries"),
     (ICN_OPT_STALE_S, "stale_s"),

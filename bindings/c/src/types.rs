@@ -40,6 +40,9 @@ pub const ICN_OPT_TRUST: c_int = 4;
 pub const ICN_OPT_CONGESTION: c_int = 5;
 /// Option of a consumer: largest window of a fetch in packets.
 pub const ICN_OPT_WINDOW_MAX: c_int = 6;
+/// Option of a consumer: octets of packets that all fetches together request per second; 0: no
+/// limit.
+pub const ICN_OPT_RATE_MAX: c_int = 35;
 /// Option of a consumer: InterestLifetime in milliseconds.
 pub const ICN_OPT_LIFETIME_MS: c_int = 7;
 /// Option of a consumer: number of requests for metadata and certificates before a call fails.

@@ -55,6 +55,7 @@ static const struct name options[] = {
     {"trust", ICN_OPT_TRUST},
     {"congestion", ICN_OPT_CONGESTION},
     {"window_max", ICN_OPT_WINDOW_MAX},
+    {"rate_max", ICN_OPT_RATE_MAX},
     {"lifetime_ms", ICN_OPT_LIFETIME_MS},
     {"retries", ICN_OPT_RETRIES},
     {"stale_s", ICN_OPT_STALE_S},

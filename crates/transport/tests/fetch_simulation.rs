@@ -486,6 +486,47 @@ fn an_absent_piece_ends_the_fetch() {
     assert_eq!(requests, 5);
 }
 
+/// A limit of the rate that allows one piece in 8 s.
+const HOLD_NS: u64 = 8_000 * MS;
+
+#[test]
+fn a_held_fetch_is_not_silent() {
+    let options = Options { silence_ns_max: 1_000 * MS, ..Options::default() };
+    let mut fetch = Fetch::new(options, 0);
+    fetch.set_end(5).unwrap();
+    let mut now_ns = 0;
+    while !fetch.is_complete() {
+        let piece = fetch.request(now_ns).unwrap();
+        let until_ns = now_ns + HOLD_NS;
+        fetch.hold(now_ns, until_ns);
+        assert_eq!(fetch.request(now_ns), None);
+        now_ns += 10 * MS;
+        fetch.on_data(piece, Arrival::at(now_ns));
+        fetch.advance(piece + 1);
+        fetch.hold(now_ns, until_ns);
+        assert_eq!(fetch.next_timeout_ns(), if fetch.is_complete() { u64::MAX } else { until_ns });
+        now_ns = until_ns;
+        fetch.expire(now_ns);
+        assert_eq!(fetch.failure(), None);
+    }
+}
+
+#[test]
+fn a_held_fetch_detects_a_dead_producer() {
+    let mut fetch = Fetch::new(Options::default(), 0);
+    let (mut now_ns, mut until_ns) = (0, 0);
+    while fetch.failure().is_none() {
+        if until_ns <= now_ns && fetch.request(now_ns).is_some() {
+            until_ns = now_ns + HOLD_NS;
+        }
+        fetch.hold(now_ns, until_ns);
+        now_ns = fetch.next_timeout_ns().max(now_ns + 1);
+        assert!(now_ns < u64::MAX, "the fetch waits for nothing");
+        fetch.expire(now_ns);
+    }
+    assert!(matches!(fetch.failure(), Some(Failure::Silence { .. })), "{:?}", fetch.failure());
+}
+
 #[test]
 fn a_late_end_cancels_nonexistent_pieces() {
     let mut fetch = Fetch::new(Options::default(), 0);

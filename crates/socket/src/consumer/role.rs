@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use namely_transport::connection::{Answer, Connection, ConnectionError, Expression, Incoming, Outbox};
+use namely_transport::fetch::RateLimit;
 use namely_transport::object::{Object, Part, ReadOptions, SegmentRequester};
 use namely_wire::InterestBuilder;
 
@@ -34,6 +35,8 @@ pub(super) struct ConsumerRole {
     counts: Arc<Counts>,
     expressions: Vec<(Expression, Deliver)>,
     transfers: Vec<Transfer>,
+    /// The limit of the rate of all transfers together.
+    limit: RateLimit,
     epoch: u64,
     end: CallError,
 }
@@ -57,6 +60,7 @@ impl ConsumerRole {
             counts,
             expressions: Vec::new(),
             transfers: Vec::new(),
+            limit: RateLimit::default(),
             epoch: 0,
             end: CallError::Closed,
         }
@@ -84,9 +88,13 @@ impl ConsumerRole {
 
     fn poll_transfers(&mut self, connection: &mut Connection) -> u64 {
         let mut due_ns = u64::MAX;
-        let counts = &self.counts;
+        let (counts, limit) = (&self.counts, &mut self.limit);
+        // At each round another transfer is the first to use what the limit allows.
+        if limit.ready_ns() > 0 && self.transfers.len() > 1 {
+            self.transfers.rotate_left(1);
+        }
         self.transfers.retain_mut(|transfer| {
-            let goes_on = transfer.poll(connection, counts);
+            let goes_on = transfer.poll(connection, counts, limit);
             due_ns = due_ns.min(if goes_on { transfer.requester.next_timeout_ns() } else { u64::MAX });
             goes_on
         });
@@ -96,7 +104,7 @@ impl ConsumerRole {
 
 impl Transfer {
     /// Sends the Interests that the window allows. Returns true if the transfer continues.
-    fn poll(&mut self, connection: &mut Connection, counts: &Counts) -> bool {
+    fn poll(&mut self, connection: &mut Connection, counts: &Counts, limit: &mut RateLimit) -> bool {
         if self.queue.is_closed() {
             return false;
         }
@@ -114,7 +122,7 @@ impl Transfer {
         while let Some(number) = self.requester.lost_for_good() {
             self.queue.lose(number);
         }
-        self.requester.send_interests(connection);
+        self.requester.send_interests(connection, limit);
         self.count(counts);
         let now_ns = connection.now_ns();
         if now_ns >= self.report_at_ns {
@@ -191,7 +199,7 @@ impl Role for ConsumerRole {
 
     fn take(&mut self, incoming: Incoming<'_>, _: &mut Outbox) {
         for transfer in &mut self.transfers {
-            if let Some((number, data)) = transfer.requester.take(&incoming) {
+            if let Some((number, data)) = transfer.requester.take(&incoming, &mut self.limit) {
                 let mut packet = transfer.spare.pop().unwrap_or_default();
                 packet.clear();
                 packet.extend_from_slice(data.wire);

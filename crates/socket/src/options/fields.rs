@@ -24,7 +24,7 @@ pub struct ConsumerOptions {
     pub identity: Option<Name>,
     /// `trust`.
     pub trust: Trust,
-    /// `congestion`, `window_max`, `lifetime_ms`, `retries`, `stale_s`.
+    /// `congestion`, `window_max`, `rate_max`, `lifetime_ms`, `retries`, `stale_s`.
     pub read: ReadOptions,
     /// Threads that verify for one consumer, including the fetch's own.
     ///

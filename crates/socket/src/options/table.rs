@@ -228,6 +228,13 @@ pub const OPTIONS: &[OptionSpec] = &[
         field!(read.fetch.congestion),
     ),
     consumer("window_max", SOME, "1024", "largest window of a fetch, packets", field!(read.fetch.window_max)),
+    consumer(
+        "rate_max",
+        ANY_NUMBER,
+        "0",
+        "octets of packets that all fetches together request per second; 0: no limit",
+        field!(read.rate_max),
+    ),
     consumer("lifetime_ms", SOME, "2000", "InterestLifetime, ms", field!(read.lifetime_ms)),
     consumer(
         "retries",

@@ -31,6 +31,7 @@
 mod failure;
 mod losses;
 mod options;
+mod rate_limit;
 mod rtt;
 
 use std::cmp::Reverse;
@@ -41,6 +42,7 @@ use namely_wire::NackReason;
 pub use self::failure::Failure;
 use self::losses::Losses;
 pub use self::options::Options;
+pub use self::rate_limit::RateLimit;
 use self::rtt::Rtt;
 use crate::congestion::{CongestionControl, Path, Sample, Signal};
 pub use crate::segment::PieceInterest;
@@ -143,6 +145,10 @@ struct Rate {
     sample: Sample,
     /// The time of the next request of a paced fetch.
     send_at_ns: u64,
+    /// The time before which the caller allows no request.
+    held_until_ns: u64,
+    /// The start of this pause, if nothing is outstanding.
+    held_from_ns: Option<u64>,
 }
 
 /// The sending times of the latest answered Interests. An outstanding Interest that was sent
@@ -256,6 +262,8 @@ impl Fetch {
                 starved_until: 0,
                 sample: Sample::default(),
                 send_at_ns: 0,
+                held_until_ns: 0,
+                held_from_ns: None,
             },
             overtaken: LossDetection::default(),
             silence: Silence {
@@ -337,11 +345,19 @@ impl Fetch {
         self.rtt.smoothed_ns()
     }
 
+    /// Allows no request before `until_ns`, because of a limit of the rate.
+    pub fn hold(&mut self, now_ns: u64, until_ns: u64) {
+        let is_idle = self.in_flight == 0;
+        self.rate.held_from_ns = is_idle.then_some(self.rate.held_from_ns.unwrap_or(now_ns));
+        self.rate.held_until_ns = until_ns;
+        self.rate.starved_until = self.rate.delivered.pieces + self.in_flight as u64;
+    }
+
     /// Returns the next piece to request, if a request is allowed now. The caller sends its
     /// Interest.
     pub fn request(&mut self, now_ns: u64) -> Option<u64> {
         if self.failure.is_some()
-            || now_ns < self.refusals.paused_until_ns
+            || now_ns < self.refusals.paused_until_ns.max(self.rate.held_until_ns)
             || self.in_flight >= self.control.window()
         {
             return None;
@@ -378,6 +394,10 @@ impl Fetch {
         slot.sent_ns = now_ns;
         slot.before = before; // the rate is measured from here
         let (attempts, again) = (slot.attempts, slot.attempts > 1);
+        let held_to_ns = self.rate.held_until_ns.min(now_ns);
+        let held_ns = self.rate.held_from_ns.take().map_or(0, |from_ns| held_to_ns.saturating_sub(from_ns));
+        // Nor does the time for which the caller allowed no request.
+        self.silence.received_at_ns = self.silence.received_at_ns.saturating_add(held_ns).min(now_ns);
         if self.in_flight == 0 {
             self.silence.quiet_since_ns = now_ns;
         }
@@ -638,7 +658,7 @@ impl Fetch {
     pub fn next_timeout_ns(&mut self) -> u64 {
         self.skip_stale();
         let paused_ns = if self.refusals.paused_until_ns > 0 && !self.lost.is_empty() {
-            self.refusals.paused_until_ns
+            self.refusals.paused_until_ns.max(self.rate.held_until_ns)
         } else {
             u64::MAX
         };
@@ -662,10 +682,12 @@ impl Fetch {
 
     /// The time of the next request, if only the rate delays it.
     fn paced_ns(&self) -> u64 {
-        let held_back = self.control.pace().is_some()
+        let Rate { send_at_ns, held_until_ns, .. } = self.rate;
+        let held_back = (self.control.pace().is_some() || held_until_ns > 0)
             && self.in_flight < self.control.window()
             && (!self.lost.is_empty() || self.has_new());
-        if held_back { self.rate.send_at_ns.max(self.refusals.paused_until_ns) } else { u64::MAX }
+        let paced_ns = send_at_ns.max(held_until_ns).max(self.refusals.paused_until_ns);
+        if held_back { paced_ns } else { u64::MAX }
     }
 
     /// The time at which an Interest sent at `sent_ns` counts as lost because later ones were

@@ -49,11 +49,20 @@ pub struct ReadOptions {
     /// - Tests: `stale_metadata_replaces_an_absent_producer`,
     ///   `metadata_past_its_age_opens_nothing`
     pub stale_s: u64,
+    /// Maximum octets of requested segments and manifests per second, with their names and
+    /// signatures. None: the congestion control alone limits the rate.
+    pub rate_max: Option<u64>,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        ReadOptions { fetch: fetch::Options::default(), lifetime_ms: 2_000, attempts: 3, stale_s: 0 }
+        ReadOptions {
+            fetch: fetch::Options::default(),
+            lifetime_ms: 2_000,
+            attempts: 3,
+            stale_s: 0,
+            rate_max: None,
+        }
     }
 }
 

@@ -5,17 +5,20 @@
 use std::convert::Infallible;
 
 use namely_security::manifest_name;
-use namely_wire::{DataView, LpHeaders, Name, NameRef};
+use namely_wire::{DataView, LpHeaders, Name, NameRef, PACKET_OCTETS_MAX};
 
 use super::descriptor::again_after_ns;
 use super::layout::{Layout, Piece};
 use super::{Object, ObjectError, Part, Progress, ReadOptions};
 use crate::connection::{Connection, Incoming, Packet};
-use crate::fetch::{Arrival, Counters, DataOutcome, Failure, Fetch};
+use crate::fetch::{Arrival, Counters, DataOutcome, Failure, Fetch, RateLimit};
 use crate::segment::PieceInterest;
 
 /// The IncomingFaceId of Data from a router's content store (NFD reserves it, and namelyd follows).
 const FACE_OF_CONTENT_STORE: u64 = 254;
+
+/// Usual octets of a segment's packet beside its content: name, signature, headers.
+const OVERHEAD_OCTETS: u64 = 500;
 
 /// Requests the pieces of one object. The pieces are segments, and the manifests that list them.
 /// They are numbered in the order of the requests.
@@ -31,6 +34,10 @@ pub struct SegmentRequester {
     started_ns: Option<u64>,
     origin_told: u64,
     from_cache: u64,
+    /// Octets per second, if they are limited.
+    rate_max: Option<u64>,
+    /// Octets that an Interest is expected to bring.
+    expected_octets: u64,
 }
 
 /// A corrupt piece.
@@ -81,6 +88,8 @@ impl SegmentRequester {
             started_ns: None,
             origin_told: 0,
             from_cache: 0,
+            rate_max: options.rate_max,
+            expected_octets: expected_octets(object),
         };
         requester.fetch.start_at(first);
         match end {
@@ -94,12 +103,17 @@ impl SegmentRequester {
         Ok(requester)
     }
 
-    /// Sends the Interests that are allowed now.
-    pub fn send_interests(&mut self, connection: &mut Connection) {
+    /// Sends the Interests that are allowed now. `limit` is that of all fetches together.
+    pub fn send_interests(&mut self, connection: &mut Connection, limit: &mut RateLimit) {
         let now_ns = connection.now_ns();
         self.started_ns.get_or_insert(now_ns);
         self.request_again(now_ns);
-        while let Some(number) = self.fetch.request(now_ns) {
+        while self.is_within(limit, now_ns)
+            && let Some(number) = self.fetch.request(now_ns)
+        {
+            if let Some(rate) = self.rate_max {
+                limit.charge(now_ns, self.expected_octets, rate);
+            }
             let fresh = self.corrupt.as_ref().is_some_and(|wrong| wrong.number == number);
             let (template, piece) = match self.layout.piece(number) {
                 Piece::Segment(segment) => (&self.segments, segment),
@@ -122,8 +136,21 @@ impl SegmentRequester {
         }
     }
 
+    /// Returns true if `limit` allows an Interest now. Otherwise the fetch waits for it.
+    fn is_within(&mut self, limit: &RateLimit, now_ns: u64) -> bool {
+        let is_within = self.rate_max.is_none() || limit.ready_ns() <= now_ns;
+        if !is_within {
+            self.fetch.hold(now_ns, limit.ready_ns());
+        }
+        is_within
+    }
+
     /// Processes a packet. Returns the number and the packet of a new piece.
-    pub fn take<'a>(&mut self, incoming: &Incoming<'a>) -> Option<(u64, DataView<'a>)> {
+    pub fn take<'a>(
+        &mut self,
+        incoming: &Incoming<'a>,
+        limit: &mut RateLimit,
+    ) -> Option<(u64, DataView<'a>)> {
         match incoming.packet {
             Packet::Data(data) => {
                 let number = self.number(data.name)?;
@@ -137,6 +164,9 @@ impl SegmentRequester {
                 };
                 if self.fetch.on_data(number, arrival) != DataOutcome::New {
                     return None;
+                }
+                if let Some(rate) = self.rate_max {
+                    limit.correct(self.expected_octets, data.wire.len() as u64, rate);
                 }
                 self.origin_told += u64::from(origin.is_some());
                 self.from_cache += u64::from(from_cache);
@@ -271,6 +301,13 @@ impl SegmentRequester {
     }
 }
 
+/// The octets of a full segment's packet, as far as the metadata gives them.
+fn expected_octets(object: &Object) -> u64 {
+    let content_octets = object.metadata.as_ref().and_then(|metadata| metadata.segment_size_octets);
+    let octets = content_octets.map_or(u64::MAX, |octets| octets.saturating_add(OVERHEAD_OCTETS));
+    octets.min(PACKET_OCTETS_MAX as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::UnixStream;
@@ -281,29 +318,51 @@ mod tests {
     use super::super::SignatureMode;
     use super::*;
 
-    #[test]
-    fn duplicates_never_change_the_cache_share() {
-        let (near, _router) = UnixStream::pair().unwrap();
-        let mut connection = Connection::from_stream(near).unwrap();
-        let object = Object {
+    fn object(segments: u64) -> Object {
+        Object {
             name: "/p/o/v=1".parse().unwrap(),
-            segments: Some(2),
+            segments: Some(segments),
             signature_mode: SignatureMode::Segments,
             manifest_entries: MANIFEST_ENTRIES,
             metadata: None,
             as_of_ns: None,
             reason: None,
             whole: None,
+        }
+    }
+
+    #[test]
+    fn fetches_share_one_limit_of_the_rate() {
+        let (near, _router) = UnixStream::pair().unwrap();
+        let mut connection = Connection::from_stream(near).unwrap();
+        let mut limit = RateLimit::default();
+        let mut requested = |rate_max| {
+            let options = ReadOptions { rate_max, ..ReadOptions::default() };
+            let mut requester = SegmentRequester::new(&object(9), &[Part::from(0)], &options, 0).unwrap();
+            requester.send_interests(&mut connection, &mut limit);
+            (requester.counters().interests, requester.next_timeout_ns(), limit.ready_ns())
         };
+        let (first, _, ready_ns) = requested(Some(1));
+        assert_eq!((first, ready_ns > 8000 * 1_000_000_000), (1, true), "{ready_ns}");
+        assert_eq!(requested(Some(1)), (0, ready_ns, ready_ns), "another fetch waits as long");
+        assert_eq!(requested(None).0, 9, "a fetch without a limit does not");
+    }
+
+    #[test]
+    fn duplicates_never_change_the_cache_share() {
+        let (near, _router) = UnixStream::pair().unwrap();
+        let mut connection = Connection::from_stream(near).unwrap();
+        let object = object(2);
         let mut requester =
             SegmentRequester::new(&object, &[Part::from(0)], &ReadOptions::default(), 0).unwrap();
-        requester.send_interests(&mut connection);
+        let mut limit = RateLimit::default();
+        requester.send_interests(&mut connection, &mut limit);
         let mut is_new = |segment, face| {
             let name = object.name.join_segment(segment);
             let wire = sign_data(&DataBuilder::new(name.as_name()), b"", &Signer::digest_sha256()).unwrap();
             let headers = LpHeaders { incoming_face_id: Some(face), ..LpHeaders::default() };
             let packet = Packet::Data(DataView::parse(&wire).unwrap());
-            requester.take(&Incoming { packet, headers: &headers, received_ns: 1 }).is_some()
+            requester.take(&Incoming { packet, headers: &headers, received_ns: 1 }, &mut limit).is_some()
         };
         assert!(is_new(0, FACE_OF_CONTENT_STORE) && is_new(1, 300));
         // A copy that answers a retransmission comes from the cache.
