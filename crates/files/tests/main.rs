@@ -1,6 +1,7 @@
 //! The integration tests of this crate, as one program: linking dominates the cost of a test
 //! program.
 
+mod checksums;
 mod common;
 mod file_server_protocol;
 mod hostile_target;

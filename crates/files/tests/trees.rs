@@ -105,6 +105,7 @@ pub(crate) const SYNC: GetOptions = GetOptions {
     keep_mode: false,
     allow_older: false,
     age_max: None,
+    sha256: None,
     delete: false,
     delete_max: None,
     dry_run: false,

@@ -141,6 +141,23 @@ pub enum GetError {
         /// Octets received.
         octets: u64,
     },
+    /// The producer's or the list's: the file has another digest than the caller expects.
+    #[error(
+        "{} has the SHA-256 {}, and {} is expected",
+        .path.display(),
+        hex(.found),
+        hex(.expected)
+    )]
+    Checksum {
+        /// The path that the file was meant for.
+        path: PathBuf,
+        /// The file with the content, if it was kept.
+        part: Option<PathBuf>,
+        /// The expected digest.
+        expected: [u8; 32],
+        /// The digest of the content.
+        found: [u8; 32],
+    },
     /// The producer's: a directory's listing is malformed, or contains a name that no directory can
     /// hold.
     #[error("{name} is no directory listing: {error}")]
@@ -235,6 +252,27 @@ impl GetError {
         }
     }
 
+    /// Returns true if the network, the router or the absence of the producer caused the failure, so
+    /// that the same fetch may succeed after a pause.
+    pub fn is_of_path(&self) -> bool {
+        match self.fetch_error() {
+            Some(FetchError::Object(error)) => matches!(
+                error,
+                ObjectError::Connection(_)
+                    | ObjectError::Refused { .. }
+                    | ObjectError::NoAnswer { .. }
+                    | ObjectError::SourceMissing { .. }
+                    | ObjectError::NoCertificate { fault: None, .. }
+                    | ObjectError::Fetch { .. }
+            ),
+            Some(FetchError::Lost { .. } | FetchError::Call(CallError::TimedOut | CallError::RouterLost)) => {
+                true
+            }
+            Some(_) => false,
+            None => matches!(self, GetError::Changed { octets: 0, .. }),
+        }
+    }
+
     /// Returns a remedy, if there is one.
     pub fn hint(&self) -> Option<Cow<'static, str>> {
         match self {
@@ -267,6 +305,13 @@ impl GetError {
             GetError::UntrustedFile { .. } => Some("remove it, or name another target".into()),
             GetError::Busy { .. } => Some("wait for it, or name another target".into()),
             GetError::Unreadable => Some("its producer has to make it readable".into()),
+            GetError::Checksum { part, .. } => Some(match part {
+                Some(part) => {
+                    format!("the content is in {}: compare the list with its producer's", part.display())
+                        .into()
+                }
+                None => "compare the list with its producer's".into(),
+            }),
             _ => None,
         }
     }
@@ -279,6 +324,10 @@ pub(crate) fn reason(error: &io::Error) -> String {
         Some((reason, _)) => reason.to_owned(),
         None => text,
     }
+}
+
+fn hex(digest: &[u8; 32]) -> String {
+    digest.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
 /// A remedy for the system's refusal to write a file.

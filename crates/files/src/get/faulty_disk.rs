@@ -18,6 +18,7 @@ const RESUME: GetOptions = GetOptions {
     keep_mode: false,
     allow_older: true,
     age_max: None,
+    sha256: None,
     delete: false,
     delete_max: None,
     dry_run: false,

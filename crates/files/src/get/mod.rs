@@ -3,6 +3,7 @@
 //! Works with namely's file server, with others that implement the ndn6-file-server protocol, and
 //! with any segmented object; a [`Consumer`] finds and verifies the objects.
 
+mod checksum;
 mod error;
 mod journal;
 mod options;
@@ -26,6 +27,7 @@ use namely_transport::object::{Object, ObjectError, Part, Progress, SignatureMod
 use namely_wire::Name;
 use namely_wire::tree_index::EntryStamp;
 
+pub use self::checksum::{CheckedWriter, Checksums, ChecksumsError, LIST_OCTETS_MAX};
 pub use self::error::GetError;
 pub(crate) use self::error::reason;
 pub use self::journal::ResumeSecret;
@@ -36,7 +38,7 @@ use self::reuse::{EqualPart, equal_part};
 use self::target::Target;
 pub use self::tree::{
     DEPTH_MAX, FAILED_MAX, FetchedTree, Filter, FilterError, PATTERNS_MAX, SMALL_COPY_ENTRIES, TreeEvent,
-    TreeProgress, get_tree, get_tree_filtered,
+    TreeProgress, TreeRules, find_version, get_tree, get_tree_by_rules, get_tree_filtered,
 };
 pub use self::version::{CLOCK_SKEW_MAX, check_age};
 use self::version::{note_stamp, note_version};
@@ -187,7 +189,9 @@ pub fn get_object(
     check_age(object, &options)?;
     let target = Target::named(target)?;
     if let Some(mut special) = target.special()? {
-        let progress = get_to_writer(consumer, object, &mut special, watch)?;
+        let mut writer = CheckedWriter::new(&mut special, options.sha256);
+        let progress = get_to_writer(consumer, object, &mut writer, watch)?;
+        writer.check(&target.path())?;
         return Ok(got(object, &target, progress));
     }
     get_file(consumer, object, &target, None, options, watch)
@@ -222,6 +226,7 @@ fn get_file(
         part.discard();
         return Err(GetError::Size { object: object.name.clone(), expected_octets, octets });
     }
+    let mut part = with_digest(part, object, options.sha256)?;
     // The attributes are set while this user may write the file.
     note_version(part.file(), object);
     if let Some(stamp) = stamp {
@@ -237,6 +242,29 @@ fn get_file(
         }
     }
     Ok(FetchedFile { resumed_octets, damaged, ..got(object, target, progress) })
+}
+
+/// Returns the complete partial file, if it has the `expected` digest. Otherwise the file keeps its
+/// name.
+fn with_digest(
+    mut part: PartFile,
+    object: &Object,
+    expected: Option<[u8; 32]>,
+) -> Result<PartFile, GetError> {
+    let Some(expected) = expected else { return Ok(part) };
+    let path = part.target_path();
+    match part.sha256() {
+        Ok(found) if found == expected => Ok(part),
+        Ok(found) => {
+            let kept = part.path().to_owned();
+            part.withhold(object.segments);
+            Err(GetError::Checksum { path, part: Some(kept), expected, found })
+        }
+        Err(error) => {
+            let kept_octets = part.abandon();
+            Err(failure(error, path, object, kept_octets))
+        }
+    }
 }
 
 /// A partial file that has all octets.

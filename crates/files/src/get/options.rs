@@ -20,6 +20,9 @@ pub struct GetOptions {
     pub allow_older: bool,
     /// The maximum age of the producer's statement about its newest version.
     pub age_max: Option<Duration>,
+    /// The SHA-256 digest of the file. A file of another digest keeps the name of its partial file.
+    /// Trees: see [`TreeRules::checksums`](super::TreeRules::checksums).
+    pub sha256: Option<[u8; 32]>,
     /// Trees: whether files that the producer does not have are deleted from the fetched
     /// directories.
     pub delete: bool,

@@ -15,6 +15,7 @@ use namely_wire::Name;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+use super::checksum::digest_of;
 use super::error::GetError;
 use super::journal::{FileId, JOURNAL_OCTETS_MAX, Journal, ResumeSecret};
 use super::options::GetOptions;
@@ -283,6 +284,24 @@ impl PartFile {
         }
         self.noted = self.checkpoint;
         Ok(())
+    }
+
+    /// Returns the SHA-256 digest of a complete file.
+    pub(super) fn sha256(&mut self) -> io::Result<[u8; 32]> {
+        self.flush(true)?;
+        digest_of(&self.file, self.written)
+    }
+
+    /// Retains a complete file that must not get its final name. A later fetch of the same version,
+    /// of `segments`, finds all its octets.
+    pub(super) fn withhold(mut self, segments: Option<u64>) {
+        // Other users must not write octets that a later fetch trusts.
+        let _ = self.file.set_permissions(Permissions::from_mode(own::MODE));
+        if let Some(segments) = segments.filter(|_| self.secret.is_some()) {
+            self.checkpoint = (segments, self.octets());
+            // Without a journal, a later fetch starts again.
+            let _ = self.settle();
+        }
     }
 
     /// Gives a complete file its final name and `permissions`. After an error the caller must treat

@@ -11,6 +11,7 @@ mod plan;
 mod removal;
 mod unpack;
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -31,6 +32,7 @@ use self::plan::{Plan, PlannedFile, PlannedLink, plan};
 pub use self::removal::SMALL_COPY_ENTRIES;
 use self::removal::{CopyState, RemovalCount};
 use self::unpack::{PackProgress, PackReceiver, parts};
+use super::checksum::{Checksums, digest_of};
 use super::reuse::equal_part;
 use super::target::{Target, refused};
 use super::version::{check_age, check_newer, note_stamp, note_version};
@@ -118,10 +120,43 @@ pub struct FetchedTree {
     /// Entries that the producer does not serve: pipes, sockets, devices, unreadable files, and
     /// links that lead out of the served directory or nowhere.
     pub left_out: u64,
+    /// Indexes that were read; 0 if the producer has none. A long one leaves directories to others.
+    pub indexes: u64,
+    /// Files for which [`TreeRules::checksums`] has no digest.
+    pub unlisted: u64,
+    /// Files of [`TreeRules::checksums`] that the tree does not have, unless the filter excludes
+    /// them.
+    pub missing: Vec<PathBuf>,
     /// Number of files and directories that could not be fetched.
     pub failures: u64,
     /// The first [`FAILED_MAX`] of these files and directories, with their errors.
     pub failed: Vec<(Name, GetError)>,
+}
+
+/// The entries of a tree to fetch, and their contents as far as the caller knows them.
+#[derive(Clone, Copy, Debug)]
+pub struct TreeRules<'a> {
+    /// The entries.
+    pub filter: &'a Filter,
+    /// The digests of files. A present file of another digest is fetched again, and a fetched one
+    /// fails with [`GetError::Checksum`].
+    pub checksums: Option<&'a Checksums>,
+}
+
+/// Returns the versioned name of the index of the directory `name`, which changes with any entry
+/// that the index lists. None if the producer has no index.
+///
+/// # Errors
+/// The directory is not found, or [`GetError::NotDirectory`].
+pub fn find_version(consumer: &Consumer, name: &Name) -> Result<Option<Name>, GetError> {
+    let object = consumer.find(name)?;
+    let Some(metadata) = object.metadata.as_ref().filter(|metadata| metadata.is_directory()) else {
+        return Err(GetError::NotDirectory { name: name.clone() });
+    };
+    match metadata.index_format {
+        Some(INDEX_FORMAT_1) => Ok(Some(consumer.find(&index_name(name.as_name()))?.name)),
+        _ => Ok(None),
+    }
 }
 
 /// Fetches the directory `name` into the directory `target`, and creates `target` if it does not
@@ -154,6 +189,21 @@ pub fn get_tree_filtered(
     filter: &Filter,
     watch: &mut dyn FnMut(TreeEvent<'_>) -> Flow,
 ) -> Result<FetchedTree, GetError> {
+    get_tree_by_rules(consumer, name, target, options, TreeRules { filter, checksums: None }, watch)
+}
+
+/// Fetches the directory `name` by `rules`. Otherwise as [`get_tree`].
+///
+/// # Errors
+/// As [`get_tree`].
+pub fn get_tree_by_rules(
+    consumer: &Consumer,
+    name: &Name,
+    target: &Path,
+    options: GetOptions,
+    rules: TreeRules<'_>,
+    watch: &mut dyn FnMut(TreeEvent<'_>) -> Flow,
+) -> Result<FetchedTree, GetError> {
     let object = consumer.find(name)?;
     let metadata = object.metadata.as_ref().filter(|metadata| metadata.is_directory());
     let Some(metadata) = metadata else { return Err(GetError::NotDirectory { name: name.clone() }) };
@@ -164,7 +214,9 @@ pub fn get_tree_filtered(
         consumer,
         name: name.clone(),
         options: GetOptions { keep_mode: true, ..options },
-        filter,
+        filter: rules.filter,
+        checksums: rules.checksums,
+        listed: HashSet::new(),
         target_dir,
         copy_state: CopyState::Copy,
         removal_count: RemovalCount::default(),
@@ -186,7 +238,8 @@ pub fn get_tree_filtered(
         }
         tree.check_stopped(0)?;
     }
-    if tree.got.failures == 0 && filter.is_empty() {
+    tree.note_missing();
+    if tree.got.failures == 0 && rules.filter.is_empty() {
         tree.note_copy();
     }
     Ok(tree.got)
@@ -206,6 +259,9 @@ struct Tree<'a> {
     name: Name,
     options: GetOptions,
     filter: &'a Filter,
+    checksums: Option<&'a Checksums>,
+    /// Files of the tree that `checksums` has.
+    listed: HashSet<PathBuf>,
     target_dir: TargetDirectory,
     copy_state: CopyState,
     removal_count: RemovalCount,
@@ -275,14 +331,14 @@ impl Tree<'_> {
             let metadata = index.metadata.as_ref();
             let mode = metadata.and_then(|m| m.mode).map_or(0o777, |mode| (mode & 0o777) as u16);
             let mtime_ns = metadata.and_then(|m| m.mtime_ns);
-            let before = (self.got.directories, self.got.left_out, self.removal_count);
+            let before = (self.got.directories, self.got.left_out, self.got.unlisted, self.removal_count);
             let plan = plan(self, path, mode, mtime_ns, octets)?;
             check_room(self.name_of(path), self.waiting.len(), plan.further.len())?;
             match self.carry_out(path, &index, &plan) {
                 Err(error) if attempt < AGAIN_MAX && is_gone(&error) => {
                     // The next plan finds the files that this attempt has fetched, and skips them.
                     self.emit(TreeEvent::Changed(path));
-                    (self.got.directories, self.got.left_out, self.removal_count) = before;
+                    (self.got.directories, self.got.left_out, self.got.unlisted, self.removal_count) = before;
                     (self.files_wanted, self.octets_wanted) = (wanted.0 + self.got.files - fetched, wanted.1);
                 }
                 Err(error) => return Err(error),
@@ -290,6 +346,7 @@ impl Tree<'_> {
                     let again = if attempt > 1 { self.got.files - fetched } else { 0 };
                     self.got.unchanged += plan.unchanged.saturating_sub(again);
                     self.waiting.extend(plan.further);
+                    self.got.indexes += 1;
                     return Ok(());
                 }
             }
@@ -377,6 +434,7 @@ impl Tree<'_> {
         let mut is_stopped = false;
         let options = self.options;
         let mut unpacking = PackReceiver::new(plan, &mut self.target_dir, segment_octets, &options, &done);
+        unpacking.checksums = self.checksums;
         let mut fetched = Ok(());
         for part in parts(plan, segment_octets) {
             let watch = &mut *self.watch;
@@ -429,7 +487,7 @@ impl Tree<'_> {
             true => self.has_equal_content(path, &object, stamp),
             false => self.options.resume && self.target_dir.holds(path, &object),
         };
-        if is_held {
+        if is_held && self.has_listed_digest(path) {
             self.got.unchanged += 1;
             return Ok(());
         }
@@ -439,16 +497,51 @@ impl Tree<'_> {
             return Ok(());
         }
         let target = self.target(path)?;
+        let options = GetOptions { sha256: self.listed_digest(path), ..self.options };
         let progress = self.progress();
         let watch = &mut *self.watch;
         let mut watch_one = |current: &Progress| {
             let octets = progress.octets + current.octets;
             watch(TreeEvent::Progress(TreeProgress { octets, ..progress }))
         };
-        let fetched = get_file(self.consumer, &object, &target, stamp, self.options, &mut watch_one)?;
+        let fetched = get_file(self.consumer, &object, &target, stamp, options, &mut watch_one)?;
         self.got.files += 1;
         self.got.octets += fetched.progress.octets;
         Ok(())
+    }
+
+    /// Returns the digest of the file at `path` below the target, if it is listed.
+    fn listed_digest(&self, path: &Path) -> Option<[u8; 32]> {
+        self.checksums?.get(path)
+    }
+
+    /// Counts a file of the tree, which is listed or not.
+    fn note_listed(&mut self, path: &Path) {
+        match self.checksums.map(|checksums| checksums.get(path)) {
+            None => {}
+            Some(None) => self.got.unlisted += 1,
+            Some(Some(_)) => {
+                self.listed.insert(path.to_owned());
+            }
+        }
+    }
+
+    /// Records the listed files that the tree does not have.
+    fn note_missing(&mut self) {
+        let Some(checksums) = self.checksums else { return };
+        let is_excluded = |path: &Path| {
+            let mut above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
+            self.filter.excludes(path, false) || above.any(|above| self.filter.excludes(above, true))
+        };
+        let missing = checksums.paths().filter(|&path| !self.listed.contains(path) && !is_excluded(path));
+        self.got.missing = missing.map(Path::to_owned).collect();
+    }
+
+    /// Returns true if the file at `path` has the digest of the list, or is not listed.
+    fn has_listed_digest(&mut self, path: &Path) -> bool {
+        let Some(expected) = self.listed_digest(path) else { return true };
+        let Some((file, octets)) = self.target_dir.open_own(path) else { return false };
+        digest_of(&file, octets).is_ok_and(|found| found == expected)
     }
 
     /// Returns whether the file at `path` has the content of `object`, by the digests in its
@@ -530,6 +623,7 @@ impl Tree<'_> {
                 continue;
             }
             self.files_wanted += 1;
+            self.note_listed(&below);
             self.fetch_one(&below, None)?;
             self.check_stopped(0)?;
         }

@@ -217,8 +217,13 @@ impl IndexReader<'_, '_> {
     fn file(&mut self, wanted: PlannedFile, entry: &IndexEntry<'_>, is_packed: bool) {
         let Some(here) = self.here.as_ref().filter(|here| !here.is_closed) else { return };
         let options = self.tree.options;
+        let path = here.path.join(OsStr::from_bytes(entry.name));
+        self.tree.note_listed(&path);
         let is_compared = !here.is_new && options.resume && !options.compare_content;
-        if is_compared && self.tree.target_dir.is_there(&here.path, entry) {
+        if is_compared
+            && self.tree.target_dir.is_there(&here.path, entry)
+            && self.tree.has_listed_digest(&path)
+        {
             self.plan.unchanged += 1;
             return;
         }

@@ -1,16 +1,20 @@
 //! Unpacks the pack of an index: each small file is written once its whole content is verified.
 
 use std::cell::Cell;
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use namely_security::Verified;
+use namely_security::{Verified, sha256};
 use namely_socket::Sink;
 use namely_transport::object::Part;
+use namely_wire::tree_index::IndexEntry;
 
 use super::place::TargetDirectory;
 use super::plan::{Plan, PlannedFile};
-use crate::get::{GetError, GetOptions};
+use crate::get::checksum::Checksums;
+use crate::get::{GetError, GetOptions, PART_SUFFIX};
 use crate::pack::{RECORD_CONTENT, RECORD_UNREADABLE};
 
 /// A gap of at most this many unwanted segments is fetched rather than skipped.
@@ -47,6 +51,8 @@ pub(super) struct PackReceiver<'a> {
     sync: bool,
     /// Whether a file that has the content already is left alone.
     compare_content: bool,
+    /// Digests of files that the user knows.
+    pub(super) checksums: Option<&'a Checksums>,
     pub(super) done: &'a PackProgress,
     /// The next file, and the octets of its record that were received.
     next: usize,
@@ -75,6 +81,7 @@ impl<'a> PackReceiver<'a> {
             segment_octets,
             sync: options.sync,
             compare_content: options.compare_content,
+            checksums: None,
             done,
             next: 0,
             received: 0,
@@ -88,7 +95,8 @@ impl<'a> PackReceiver<'a> {
 
     /// Ends the record of `wanted`, which is complete.
     fn finish(&mut self, wanted: &PlannedFile) -> io::Result<()> {
-        let Some((directory, entry)) = self.plan.entry(wanted) else { return Ok(()) };
+        let plan = self.plan;
+        let Some((directory, entry)) = plan.entry(wanted) else { return Ok(()) };
         match self.record {
             RECORD_CONTENT => {}
             RECORD_UNREADABLE => {
@@ -100,6 +108,10 @@ impl<'a> PackReceiver<'a> {
                 self.changed.push(*wanted);
                 return Ok(());
             }
+        }
+        if let Some(error) = self.wrong_content(wanted) {
+            self.failed.push((self.plan.path(wanted), error));
+            return Ok(());
         }
         if self.compare_content && self.target_dir.has_content(&directory.path, &entry, &self.content) {
             self.done.unchanged.set(self.done.unchanged.get() + 1);
@@ -129,6 +141,27 @@ impl<'a> PackReceiver<'a> {
                 Ok(())
             }
         }
+    }
+}
+
+impl PackReceiver<'_> {
+    /// Returns the error for content of another digest than the listed one. Such content is kept
+    /// under the name of a partial file.
+    fn wrong_content(&mut self, wanted: &PlannedFile) -> Option<GetError> {
+        let checksums = self.checksums?;
+        let at = self.plan.path(wanted);
+        let expected = checksums.get(&at)?;
+        let found = sha256(&self.content);
+        if found == expected {
+            return None;
+        }
+        let (directory, entry) = self.plan.entry(wanted)?;
+        let name = [entry.name, PART_SUFFIX.as_bytes()].concat();
+        let partial = IndexEntry { name: &name, ..entry };
+        let written = self.target_dir.write(&directory.path, &partial, &self.content, self.sync);
+        let path = self.target_dir.path().join(at);
+        let part = written.is_ok().then(|| path.with_file_name(OsStr::from_bytes(&name)));
+        Some(GetError::Checksum { path, part, expected, found })
     }
 }
 
