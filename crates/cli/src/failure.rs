@@ -2,12 +2,14 @@
 
 use namely_wire::Name;
 
-/// Exit statuses of every command; 2 is clap's (wrong usage).
+/// Exit statuses of every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
     /// Any failure without a status of its own: a file, the environment.
     Failed = 1,
+    /// Wrong usage, as clap reports it.
+    Usage = 2,
     /// No router was reached.
     NoRouter = 3,
     /// The network has no such data: there is no route, or a router or the producer refused.
@@ -24,6 +26,22 @@ pub enum Exit {
     Configuration = 78,
     /// Interrupted by a signal.
     Interrupted = 130,
+}
+
+impl Exit {
+    /// Returns the place of the status among those of several failures, 0 for the gravest.
+    pub fn gravity(self) -> usize {
+        let order = [
+            Exit::Interrupted,
+            Exit::NotVerified,
+            Exit::Failed,
+            Exit::NoRouter,
+            Exit::Refused,
+            Exit::Timeout,
+            Exit::NotFound,
+        ];
+        order.iter().position(|exit| *exit == self).unwrap_or(order.len())
+    }
 }
 
 /// A failed command.

@@ -23,7 +23,7 @@ use crate::router::{command_failure, connection_failure, nack_failure, why_hint}
 use crate::silence::{SILENCE, Silence};
 
 /// How data is fetched.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct Transfer {
     /// Congestion control: cubic, raaqm, bbr, nbcc, aimd, or fixed:N.
     #[arg(long, value_name = "ALGORITHM", default_value = "cubic", value_parser = congestion, help_heading = "Transfer")]
@@ -31,6 +31,9 @@ pub struct Transfer {
     /// Largest window, packets.
     #[arg(long, value_name = "PACKETS", help_heading = "Transfer")]
     window: Option<usize>,
+    /// Largest rate, octets per second: 500000, or 500k, 2M, 1G in units of 1024.
+    #[arg(long, value_name = "OCTETS", value_parser = rate, help_heading = "Transfer")]
+    limit_rate: Option<u64>,
     /// Lifetime of Interests, ms.
     #[arg(long, value_name = "MS", default_value_t = 2000, help_heading = "Transfer")]
     lifetime: u64,
@@ -55,6 +58,20 @@ fn revocation(text: &str) -> Result<String, OptionError> {
     value_of("revocation", text)
 }
 
+/// Parses a rate in octets per second.
+fn rate(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.char_indices().next_back() {
+        Some((at, 'k' | 'K')) => (&text[..at], 10),
+        Some((at, 'M')) => (&text[..at], 20),
+        Some((at, 'G')) => (&text[..at], 30),
+        _ => (text, 0),
+    };
+    let octets = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
+    octets
+        .filter(|octets| *octets > 0)
+        .ok_or_else(|| "give octets per second from 1 on, such as 500000, 500k, 2M or 1G".to_owned())
+}
+
 /// Checks a value of the socket option `key`.
 fn value_of(key: &str, text: &str) -> Result<String, OptionError> {
     ConsumerOptions::default().set(key, text).map(|()| text.to_owned())
@@ -66,6 +83,7 @@ impl Transfer {
         options.set("lifetime_ms", &self.lifetime.to_string())?;
         options.set("verify_threads", &self.verify_threads)?;
         options.set("revocation", &self.revocation)?;
+        options.read.rate_max = self.limit_rate;
         if let Some(window) = self.window {
             options.set("window_max", &window.max(1).to_string())?;
             options.backlog_segments = options.backlog_segments.max(2 * window);
@@ -168,9 +186,13 @@ impl Pace {
 impl Watch {
     /// Creates a watch for the fetch of `name`. The bar is shown only at a terminal.
     pub fn new(ctx: &Context<'_>, name: &Name) -> Result<Self, Failure> {
+        Ok(Self::stopped_by(ctx, name, crate::stop::flag()?))
+    }
+
+    /// Creates a watch for one of several fetches of a command, which have one flag.
+    pub fn stopped_by(ctx: &Context<'_>, name: &Name, stop: Arc<AtomicBool>) -> Self {
         let bar = ctx.out.bar(BAR);
-        let silence = Silence::watch(ctx, name);
-        Ok(Watch { bar, pace: RefCell::default(), silence, stop: crate::stop::flag()? })
+        Watch { bar, pace: RefCell::default(), silence: Silence::watch(ctx, name), stop }
     }
 
     /// Shows the progress of a fetch. Returns `Flow::Stop` if the command is stopped.
@@ -295,7 +317,8 @@ pub fn get_failure(error: GetError) -> Failure {
             GetError::Older { .. }
             | GetError::TooOld { .. }
             | GetError::Future { .. }
-            | GetError::Undated { .. },
+            | GetError::Undated { .. }
+            | GetError::Checksum { .. },
         ) => Exit::NotVerified,
         (_, GetError::IsDirectory { .. } | GetError::NotDirectory { .. } | GetError::Listing { .. }) => {
             Exit::NotFound
@@ -364,6 +387,19 @@ mod tests {
 
     /// Columns of the message beside the bar at a terminal of 80 columns.
     const MESSAGE_COLUMNS: usize = 80 - "1234567890 100% ".len();
+
+    #[test]
+    fn rates_have_units_and_limits() {
+        for (text, octets) in
+            [("1", 1), ("500000", 500_000), ("500k", 512_000), ("2M", 2 << 20), ("1G", 1 << 30)]
+        {
+            assert_eq!(rate(text), Ok(octets), "{text}");
+        }
+        assert_eq!(rate("18446744073709551615"), Ok(u64::MAX));
+        for text in ["", "0", "0k", "-1", "1.5M", "M", "1T", "18446744073709551616", "17179869184G", "1é"] {
+            assert!(rate(text).is_err_and(|error| error.contains("500k")), "{text}");
+        }
+    }
 
     #[test]
     fn a_partial_listing_gives_a_minimum_total() {

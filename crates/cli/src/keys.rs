@@ -202,7 +202,7 @@ pub fn key_failure(error: KeyChainError) -> Failure {
 }
 
 /// The trust of a fetching command.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Trust {
     /// Trust this certificate too, besides your own keys and the certificates of `namely cert
     /// trust`; may repeat.

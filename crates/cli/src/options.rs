@@ -26,7 +26,7 @@ pub struct Global {
     /// Print answers as JSON, one object a line.
     #[arg(long, global = true, help_heading = "Global options")]
     pub json: bool,
-    /// Print no remarks and no progress bar.
+    /// Print no remarks and no progress bar; `get` prints nothing but errors.
     #[arg(long, short, global = true, help_heading = "Global options")]
     pub quiet: bool,
     /// Log more to standard error: -v events beside the command, -vv each step of the connection to

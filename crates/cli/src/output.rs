@@ -107,6 +107,14 @@ impl Output {
         if self.json { self.json(&value()) } else { self.line(text()) }
     }
 
+    /// Prints the report of a command whose purpose is not its output, such as a fetch to a file.
+    /// With `--quiet` such a command prints nothing but errors.
+    pub fn report<T: Into<Text>>(&self, text: impl FnOnce() -> T, value: impl FnOnce() -> Value) {
+        if self.json || !self.quiet {
+            self.answer(text, value);
+        }
+    }
+
     /// Prints rows as an aligned table, or each row as a JSON object. The keys of the objects are
     /// the column titles in lower case.
     pub fn table(&self, columns: &[&str], rows: &[Vec<Cell>]) {

@@ -1,4 +1,4 @@
-//! Files whose digests the user knows, and versions of trees.
+//! Lists of checksums, and versions of trees.
 
 use std::fs;
 use std::path::{Path, PathBuf};

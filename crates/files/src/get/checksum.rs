@@ -1,6 +1,6 @@
 //! Digests of files that the user knows from elsewhere, such as from a list of `sha256sum`.
 //!
-//! The signature proves who published a file, and a digest which content the user expects.
+//! A signature proves the publisher of a file, and a digest proves that it is the expected content.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -102,7 +102,7 @@ impl Checksums {
         self.0.get(path).copied()
     }
 
-    /// Returns the digest of the file whose path ends the name `name`. The longest path counts.
+    /// Returns the digest of the longest listed path that ends the name `name`.
     pub fn of_name(&self, name: &Name) -> Option<[u8; 32]> {
         let generic = name.components().filter(|component| component.typ == GENERIC_COMPONENT);
         let parts: Vec<&OsStr> = generic.map(|component| OsStr::from_bytes(component.value)).collect();
@@ -188,6 +188,7 @@ pub(super) fn digest_of(file: &File, octets: u64) -> io::Result<[u8; 32]> {
 /// Passes octets on to a writer, and compares their digest with the expected one.
 pub struct CheckedWriter<'a> {
     writer: &'a mut dyn Write,
+    octets: u64,
     expected: Option<[u8; 32]>,
     hash: Sha256,
 }
@@ -195,7 +196,12 @@ pub struct CheckedWriter<'a> {
 impl<'a> CheckedWriter<'a> {
     /// Creates a writer. Without an expected digest, nothing is compared.
     pub fn new(writer: &'a mut dyn Write, expected: Option<[u8; 32]>) -> Self {
-        CheckedWriter { writer, expected, hash: Sha256::new() }
+        CheckedWriter { writer, octets: 0, expected, hash: Sha256::new() }
+    }
+
+    /// The number of octets that were passed on.
+    pub fn octets(&self) -> u64 {
+        self.octets
     }
 
     /// Compares the digest of all octets with the expected one.
@@ -215,6 +221,7 @@ impl<'a> CheckedWriter<'a> {
 impl Write for CheckedWriter<'_> {
     fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
         let written = self.writer.write(octets)?;
+        self.octets += written as u64;
         if self.expected.is_some() {
             self.hash.update(octets.get(..written).unwrap_or_default());
         }
@@ -302,6 +309,7 @@ mod tests {
             let mut written = Vec::new();
             let mut writer = CheckedWriter::new(&mut written, Some(sha256(b"abc")));
             writer.write_all(content.as_bytes()).unwrap();
+            assert_eq!(writer.octets(), 3);
             assert_eq!(writer.check(Path::new("x")).is_ok(), is_expected, "{content}");
             assert_eq!(written, content.as_bytes());
         }

@@ -252,8 +252,8 @@ impl GetError {
         }
     }
 
-    /// Returns true if the network, the router or the absence of the producer caused the failure, so
-    /// that the same fetch may succeed after a pause.
+    /// Returns true if the network, the router or the absence of the producer caused the failure.
+    /// The same fetch may then succeed after a pause.
     pub fn is_of_path(&self) -> bool {
         match self.fetch_error() {
             Some(FetchError::Object(error)) => matches!(

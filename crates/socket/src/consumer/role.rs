@@ -89,7 +89,7 @@ impl ConsumerRole {
     fn poll_transfers(&mut self, connection: &mut Connection) -> u64 {
         let mut due_ns = u64::MAX;
         let (counts, limit) = (&self.counts, &mut self.limit);
-        // At each round another transfer is the first to use what the limit allows.
+        // At each round another transfer is the first to use the allowance.
         if limit.ready_ns() > 0 && self.transfers.len() > 1 {
             self.transfers.rotate_left(1);
         }
