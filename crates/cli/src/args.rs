@@ -37,13 +37,12 @@ answer in time, 6 not verified, 7 refused by the router, 69 and 78 as namelyd,
 130 interrupted.";
 
 /// Words of other programs, each with the hint to the command that does this here.
-const USUAL_WORDS: [(&str, &str); 20] = [
+const USUAL_WORDS: [(&str, &str); 19] = [
     ("stop", "`namely down` stops the router"),
     ("start", "`namely up` starts a router"),
     ("run", "`namely up` starts a router"),
     ("list", "`namely ls NAME` lists a directory"),
     ("dir", "`namely ls NAME` lists a directory"),
-    ("cat", "`namely get NAME -o -` prints a file"),
     ("fetch", "`namely get NAME` fetches a file"),
     ("download", "`namely get NAME` fetches a file"),
     ("upload", "`namely put FILE NAME` publishes a file"),
@@ -111,6 +110,8 @@ pub enum Command {
     Serve(serve::Serve),
     /// Fetch a file or a directory by name, verified
     Get(get::Get),
+    /// Print files by name, verified
+    Cat(cat::Cat),
     /// List a directory by name, verified
     Ls(ls::Ls),
     /// Show size, time and signer of a file or directory, verified

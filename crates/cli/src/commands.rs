@@ -1,6 +1,7 @@
 //! One module per command: its arguments and its implementation.
 
 pub mod bind;
+pub mod cat;
 pub mod catalogue;
 pub mod cert;
 pub mod channel;
@@ -76,6 +77,7 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
         Command::Config(c) => c.run(&ctx),
         Command::Serve(c) => c.run(&ctx),
         Command::Get(c) => c.run(&ctx),
+        Command::Cat(c) => c.run(&ctx),
         Command::Ls(c) => c.run(&ctx),
         Command::Stat(c) => c.run(&ctx),
         #[cfg(feature = "mount")]

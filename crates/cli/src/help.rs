@@ -21,7 +21,7 @@ const ROWS: [Row; 21] = [
     row("", &["up", "down", "wait"], "start a router, stop it, wait until it runs"),
     row("", &["config", "migrate"], "its configuration; that of NFD"),
     row("Data", &["serve", "put"], "publish a directory, a file"),
-    row("", &["get", "ls", "stat"], "fetch, list, inspect by name, verified"),
+    row("", &["get", "cat", "ls", "stat"], "fetch, print, list, inspect by name, verified"),
     row("", &["mount"], "a directory as a file system, read-only"),
     row("", &["proxy", "catalogue"], "HTTP over named data; blocks of files"),
     row("Trust", &["key", "cert"], "your keys; certificates and trust anchors"),

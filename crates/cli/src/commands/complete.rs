@@ -65,7 +65,9 @@ fn kind(before: &[String]) -> Kind {
             "--prefix" | "-p" => return Kind::Prefix,
             "--key" | "--signer" => return Kind::Key,
             // The shell completes files.
-            "-o" | "--output" | "--trust" | "--policy" | "--config" | "-c" => return Kind::Nothing,
+            "-o" | "--output" | "--trust" | "--policy" | "--config" | "-c" | "--checksum" => {
+                return Kind::Nothing;
+            }
             _ => {}
         }
     }
@@ -171,6 +173,8 @@ mod tests {
             ("route add /lab", Kind::Face),
             ("get", Kind::Object),
             ("get /lab/x -o", Kind::Nothing),
+            ("get /lab/x --checksum", Kind::Nothing),
+            ("cat /lab/x", Kind::Object),
             ("ping", Kind::Prefix),
             ("strategy set", Kind::Prefix),
             ("strategy set /", Kind::Strategy),

@@ -1,48 +1,60 @@
-//! `namely get`: fetches a file or a directory by name, verified.
+//! `namely get`: fetches files and directories by name, verified.
 
+mod file;
+mod follow;
+mod jobs;
+mod retry;
+mod session;
 mod tree;
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use clap::Args;
-use namely_files::get::{CLOCK_SKEW_MAX, check_age, find_file, get_newest, get_newest_to_writer};
-use namely_files::{FetchedFile, GetError, GetOptions};
-use namely_security::validity::UtcTime;
-use namely_socket::{Consumer, FetchError, Flow};
-use namely_transport::object::{Object, ObjectError, Progress};
+use namely_files::GetError;
+use namely_socket::Consumer;
 use namely_wire::types::GENERIC_COMPONENT;
 use namely_wire::{ByteRange, Name};
 use serde_json::json;
 
+use self::jobs::{Destination, Job};
+use self::retry::{Retry, Unfinished, wait};
+use self::session::{Fetched, Session};
 use self::tree::TreeArgs;
 use crate::context::Context;
-use crate::failure::{Exit, Failure, io_failure};
-use crate::fetching::{Transfer, Watch, consumer_of_all, get_failure, summary_json, summary_text};
-use crate::keys::{self, Trust};
+use crate::failure::{Exit, Failure};
+use crate::fetching::{Transfer, files_text, get_failure, rate_text};
+use crate::keys::Trust;
 use crate::options::name;
 use crate::output::octets_text;
 
-/// Age in s from which on the answer for the newest version is reported as old.
-const OLD_S: u64 = 3600;
-
-/// Number of damaged ranges that are named.
-const DAMAGED_NAMED_MAX: usize = 10;
-
 /// Fetch a file or a directory by name, verified.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  namely get /lab/data/run7.root\n  namely get /lab/data/run7.root results/\n  namely get /lab/data --recursive copy\n  namely get /lab/data --recursive copy --delete --dry-run\n  namely get /lab/data -r copy --include '*.root' --include '*/' --exclude '*'\n  namely get /lab/data/run7.root -o - | sha256sum\n  namely get /lab/data/run7.root --range 0-1023 -o head"
-)]
+#[command(after_help = "Examples:
+  namely get /lab/data/run7.root
+  namely get /lab/data/run7.root results/
+  namely get /lab/data/a /lab/data/b -o results/
+  namely get /lab/data --recursive copy
+  namely get /lab/data --recursive copy --delete --dry-run
+  namely get /lab/data -r copy --include '*.root' --include '*/' --exclude '*'
+  namely get /lab/data -r copy --delete --watch=60 --retry 5
+  namely get /lab/data -r copy --checksum SHA256SUMS --limit-rate 2M
+  namely get /lab/data/run7.root -o - | sha256sum
+  namely get /lab/data/run7.root --range 0-1023 -o head
+
+Of several failures the gravest decides the exit status: 130, 6, 1, 3, 7, 5, 4.
+
+Exit status: 0 fetched, 1 failed, 4 no such data, 5 no answer in time, 6 not
+verified, or another checksum, 130 interrupted.")]
 pub struct Get {
     /// The name.
     #[arg(value_parser = name)]
     name: Name,
     /// The file to write, or a directory: one that exists, or a path that ends in a slash. `-` is
-    /// standard output. By default the last part of the name, in this directory.
-    #[arg(value_name = "PATH", conflicts_with = "output")]
-    path: Option<PathBuf>,
+    /// standard output. By default the last part of the name, in this directory. Arguments before
+    /// it, and with --output all, are further names.
+    #[arg(value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
+    path: Vec<PathBuf>,
     /// The same as PATH.
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
@@ -71,6 +83,24 @@ pub struct Get {
     /// Allow an older version to replace the one that was fetched before.
     #[arg(long)]
     allow_older: bool,
+    /// Compare each file with this list of `sha256sum`. A file of another digest keeps the name of
+    /// its part. Paths of the list are below the directory, or end the name of the file.
+    #[arg(long, value_name = "FILE", conflicts_with = "range")]
+    checksum: Option<PathBuf>,
+    /// Fetch again whenever the producer has a new version, until Ctrl-C. The version is requested
+    /// each 10 s, or in this interval. Failures are reported, and pauses after them grow.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "10",
+        value_parser = clap::value_parser!(u64).range(1..=86400),
+        conflicts_with_all = ["range", "dry_run"]
+    )]
+    watch: Option<u64>,
+    #[command(flatten)]
+    retry: Retry,
     #[command(flatten)]
     trust: Trust,
     #[command(flatten)]
@@ -78,205 +108,200 @@ pub struct Get {
 }
 
 impl Get {
-    /// Fetches the file. No unverified data remains under the final name.
+    /// Returns the command that prints files to standard output.
+    pub(super) fn to_stdout_of(
+        name: Name,
+        range: Option<ByteRange>,
+        trust: Trust,
+        transfer: Transfer,
+    ) -> Self {
+        Get {
+            name,
+            path: Vec::new(),
+            output: None,
+            recursive: false,
+            of_tree: TreeArgs::default(),
+            range,
+            resume: false,
+            no_resume: false,
+            sync: false,
+            max_age: None,
+            allow_older: false,
+            checksum: None,
+            watch: None,
+            retry: Retry::default(),
+            trust,
+            transfer,
+        }
+    }
+
+    /// Fetches the names. No unverified data remains under a final name.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        let consumer = consumer_of_all(ctx, &self.trust, &self.transfer)?;
-        let watch = Watch::new(ctx, &self.name)?;
-        if self.recursive {
-            return self.tree(ctx, &consumer, watch);
+        let jobs = self.jobs()?;
+        let mut session = Session::new(ctx)?;
+        match self.watch {
+            None => self.round(&mut session, &jobs),
+            Some(seconds) => self.follow(&mut session, &jobs, Duration::from_secs(seconds)),
         }
-        let name = self.object_name()?;
-        let object = find_file(&consumer, &name).map_err(|error| self.not_found(error))?;
-        report_age(ctx, object.as_of_ns);
-        if self.local_path() == Some(Path::new("-")) {
-            return self.to_stdout(ctx, &consumer, object, watch);
+    }
+
+    /// Prints the files `names`.
+    pub(super) fn print(&self, ctx: &Context<'_>, names: &[Name]) -> Result<(), Failure> {
+        let job = |name: &Name| Job { name: name.clone(), to: Destination::Stdout };
+        self.round(&mut Session::new(ctx)?, &names.iter().map(job).collect::<Vec<_>>())
+    }
+
+    /// Fetches each name once, or as often as it may be repeated.
+    fn round(&self, session: &mut Session<'_>, jobs: &[Job]) -> Result<(), Failure> {
+        session.read_checksums(self.checksum.as_deref())?;
+        if let [job] = jobs {
+            return self.fetch(session, job).map(|_| ()).map_err(|unfinished| unfinished.failure);
         }
-        let target = self.target()?;
-        let mut is_continued = false;
-        let mut see = |progress: &Progress| {
-            let kept = progress.octets_done.saturating_sub(progress.octets);
-            if kept > 0 && !std::mem::replace(&mut is_continued, true) {
-                let kept = octets_text(kept);
-                watch.remark(
-                    ctx.out,
-                    format!("continuing an earlier fetch: {kept} are there; --no-resume starts again"),
-                );
+        let (started, mut total, mut failures) = (Instant::now(), Fetched::default(), Vec::new());
+        for job in jobs {
+            match self.fetch(session, job) {
+                Ok(fetched) => total.add(fetched),
+                Err(Unfinished { failure, concerns_all, .. }) => {
+                    let is_end = concerns_all || failure.exit == Exit::Interrupted;
+                    report_failure(session.ctx, job, &failure);
+                    failures.push((&job.name, failure));
+                    if is_end {
+                        break;
+                    }
+                }
             }
-            watch.see("", progress)
+            if session.ctx.out.is_content_unread() {
+                return Ok(());
+            }
+        }
+        if jobs.iter().all(|job| job.to != Destination::Stdout) {
+            report_total(session.ctx, jobs.len(), failures.len(), total, started.elapsed());
+        }
+        let count = failures.len();
+        let Some((name, gravest)) = failures.into_iter().min_by_key(|(_, failure)| failure.exit.gravity())
+        else {
+            return Ok(());
         };
-        let mut changed =
-            |error: &GetError| watch.remark(ctx.out, format!("{error}; fetching the new version"));
-        let got = get_newest(&consumer, object, &target, self.options(), &mut changed, &mut see);
-        drop(watch);
-        match got {
-            Ok(got) => report(ctx, &got),
-            Err(error) if is_closed_pipe(&error) => {}
-            Err(error) => return Err(self.failure(error)),
-        }
-        Ok(())
+        let message = match count {
+            1 => format!("1 of {} names was not fetched, {name}: {gravest}", jobs.len()),
+            _ => format!("{count} of {} names were not fetched; {name}: {gravest}", jobs.len()),
+        };
+        Err(Failure { hint: gravest.hint, ..Failure::new(gravest.exit, message) })
     }
 
-    /// Writes the file to standard output. A reader that has enough ends the command.
-    fn to_stdout(
-        &self,
-        ctx: &Context<'_>,
-        consumer: &Consumer,
-        object: Object,
-        watch: Watch,
-    ) -> Result<(), Failure> {
-        check_age(&object, &self.options()).map_err(|error| self.failure(error))?;
-        let mut see = |progress: &Progress| -> Flow { watch.see("", progress) };
-        let mut changed =
-            |error: &GetError| watch.remark(ctx.out, format!("{error}; fetching the new version"));
-        let mut stdout = ctx.out.content();
-        let written = get_newest_to_writer(consumer, object, &mut stdout, &mut changed, &mut see);
-        drop(watch);
-        match written {
-            Ok(progress) => ctx.out.remark(summary_text(&progress)),
-            Err(error) if is_closed_pipe(&error) => {}
-            Err(error) => return Err(self.failure(error)),
+    /// Fetches one name, repeatedly if the options allow it.
+    fn fetch(&self, session: &mut Session<'_>, job: &Job) -> Result<Fetched, Unfinished> {
+        let mut number = 0;
+        loop {
+            let consumer = session.consumer(self).map_err(Unfinished::from);
+            let unfinished = match consumer.and_then(|consumer| self.attempt(session, &consumer, job)) {
+                Err(unfinished) => unfinished,
+                fetched => return fetched,
+            };
+            let Some(pause) = self.retry.pause(number).filter(|_| unfinished.may_pass) else {
+                return Err(unfinished);
+            };
+            number += 1;
+            // The next attempt connects anew: the router may have been restarted.
+            session.consumer = None;
+            session.ctx.out.remark(format!(
+                "{}; repetition {number} of {} in {} s",
+                unfinished.failure,
+                self.retry.count(),
+                pause.as_secs()
+            ));
+            if !wait(pause, &session.stop) {
+                return Err(Failure::new(Exit::Interrupted, "stopped before the repetition").into());
+            }
         }
-        Ok(())
     }
 
-    fn options(&self) -> GetOptions {
-        let secret = keys::resume_secret();
-        GetOptions {
-            resume: !self.no_resume,
-            sync: self.sync,
-            secret,
-            allow_older: self.allow_older,
-            age_max: self.max_age.map(Duration::from_secs),
-            ..GetOptions::default()
+    fn attempt(&self, session: &Session<'_>, consumer: &Consumer, job: &Job) -> Result<Fetched, Unfinished> {
+        match &job.to {
+            Destination::Path(path) if self.recursive => self.tree(session, consumer, &job.name, path),
+            Destination::Path(path) => self.file(session, consumer, &job.name, path),
+            Destination::Stdout => self.to_stdout(session, consumer, &job.name),
         }
     }
 
     /// Returns the name of the file, or of the requested range of it.
-    fn object_name(&self) -> Result<Name, Failure> {
-        let Some(range) = self.range else { return Ok(self.name.clone()) };
-        if self.name.components().any(|component| component.typ != GENERIC_COMPONENT) {
-            return Err(Failure::failed(format!("{} cannot be fetched by range", self.name))
+    fn object_name(&self, name: &Name) -> Result<Name, Failure> {
+        let Some(range) = self.range else { return Ok(name.clone()) };
+        if name.components().any(|component| component.typ != GENERIC_COMPONENT) {
+            return Err(Failure::failed(format!("{name} cannot be fetched by range"))
                 .hint("name the file without version: a range is of its newest version"));
         }
-        Ok(range.name_of(self.name.as_name()))
+        Ok(range.name_of(name.as_name()))
+    }
+
+    /// Converts the error of a fetch of `name`.
+    fn unfinished(&self, name: &Name, error: GetError) -> Unfinished {
+        let (may_pass, concerns_all) = (error.is_of_path(), error.concerns_all());
+        let mut failure = self.failure(name, error);
+        if may_pass && failure.exit == Exit::Timeout && self.retry.count() == 0 {
+            let option = "`--retry N` repeats the fetch by itself";
+            let hint = failure.hint.map_or_else(|| option.to_owned(), |hint| format!("{hint}; {option}"));
+            failure.hint = Some(hint);
+        }
+        Unfinished { failure, may_pass, concerns_all }
     }
 
     /// Converts the error of a fetch. A range of a file has a name that its user has not given.
-    fn failure(&self, error: GetError) -> Failure {
+    fn failure(&self, name: &Name, error: GetError) -> Failure {
         let mut failure = get_failure(error);
         if let Some(range) = self.range {
-            let inner = range.name_of(self.name.as_name()).to_string();
-            let shown = format!("octets {range} of {}", self.name);
+            let inner = range.name_of(name.as_name()).to_string();
+            let shown = format!("octets {range} of {name}");
             failure.message = failure.message.replace(&inner, &shown);
-            failure.hint = failure.hint.map(|hint| hint.replace(&inner, &self.name.to_string()));
+            failure.hint = failure.hint.map(|hint| hint.replace(&inner, &name.to_string()));
         }
         failure
     }
 
-    fn not_found(&self, error: GetError) -> Failure {
-        let failure = self.failure(error);
+    /// Converts the error of finding `name`.
+    fn not_found(&self, name: &Name, error: GetError) -> Unfinished {
+        let unfinished = self.unfinished(name, error);
         match self.range {
-            Some(range) if failure.exit == Exit::NotFound => Failure {
-                unrouted: None,
-                ..failure.hint(format!(
-                    "the file may end before octet {}, or its producer serves no ranges: `namely get {}` fetches the whole file",
-                    range.first(),
-                    self.name
-                ))
-            },
-            _ => failure,
-        }
-    }
-
-    fn local_path(&self) -> Option<&Path> {
-        self.path.as_deref().or(self.output.as_deref())
-    }
-
-    /// Returns the path for a tree: the argument, or the last plain component of the name.
-    fn tree_target(&self) -> Result<PathBuf, Failure> {
-        self.local_path().map_or_else(|| self.last_part(), |local_path| Ok(local_path.to_owned()))
-    }
-
-    /// Returns the path for a file: the argument, or, if the argument is a directory, the last part
-    /// of the name in it.
-    fn target(&self) -> Result<PathBuf, Failure> {
-        let Some(local_path) = self.local_path() else { return self.last_part() };
-        let ends_in_slash = local_path.as_os_str().as_encoded_bytes().ends_with(b"/");
-        if !ends_in_slash && !local_path.is_dir() {
-            return Ok(local_path.to_owned());
-        }
-        std::fs::create_dir_all(local_path).map_err(|e| io_failure("make", local_path, e))?;
-        Ok(local_path.join(self.last_part()?))
-    }
-
-    /// Returns the last plain component of the name.
-    fn last_part(&self) -> Result<PathBuf, Failure> {
-        let last = self.name.components().filter(|c| c.typ == GENERIC_COMPONENT).last();
-        let text = last.and_then(|c| std::str::from_utf8(c.value).ok());
-        match text.filter(|t| !t.is_empty() && *t != "." && *t != ".." && !t.contains(['/', '\0'])) {
-            Some(text) => Ok(match self.range {
-                Some(range) => PathBuf::from(format!("{text}.{range}")),
-                None => PathBuf::from(text),
-            }),
-            None => Err(Failure::new(Exit::Failed, format!("{} does not end in a file name", self.name))
-                .hint("give a path with -o PATH")),
+            Some(range) if unfinished.failure.exit == Exit::NotFound => {
+                let hint = format!(
+                    "the file may end before octet {}, or its producer serves no ranges: `namely get {name}` fetches the whole file",
+                    range.first()
+                );
+                let failure = Failure { unrouted: None, ..unfinished.failure.hint(hint) };
+                Unfinished { failure, ..unfinished }
+            }
+            _ => unfinished,
         }
     }
 }
 
-/// Returns true if the reader of a pipe has closed it: it has read enough.
-fn is_closed_pipe(error: &GetError) -> bool {
-    matches!(
-        error.fetch_error(),
-        Some(FetchError::Object(ObjectError::Sink(error))) if error.kind() == io::ErrorKind::BrokenPipe
-    )
+/// Reports the failure of one of several names.
+fn report_failure(ctx: &Context<'_>, job: &Job, failure: &Failure) {
+    ctx.out.remark(format!("failed: {}: {failure}", job.name));
+    // Standard output may have the content of files instead.
+    if ctx.out.is_json() && job.to != Destination::Stdout {
+        let exit = failure.exit as u8;
+        ctx.out.json(&json!({
+            "name": job.name.to_string(), "error": failure.message, "hint": failure.hint, "exit": exit,
+        }));
+    }
 }
 
-/// Reports a fetched file.
-fn report(ctx: &Context<'_>, got: &FetchedFile) {
-    for range in got.damaged.iter().take(DAMAGED_NAMED_MAX) {
-        let path = got.path.display();
-        ctx.out.remark(format!(
-            "{path}: octets {} to {} had changed since they were fetched; fetched again",
-            range.start,
-            range.end.saturating_sub(1)
-        ));
-    }
-    let verified = got.reason.as_ref().map_or_else(|| "each packet's signature".into(), |r| r.to_string());
-    ctx.out.answer(
+/// Reports the sums of several names.
+fn report_total(ctx: &Context<'_>, names: usize, failed: usize, total: Fetched, elapsed: Duration) {
+    let seconds = elapsed.as_secs_f64();
+    let rate = if seconds > 0.0 { total.octets as f64 / seconds } else { 0.0 };
+    ctx.out.report(
         || {
-            let resumed = match got.resumed_octets {
-                0 => String::new(),
-                octets => format!(", {} from an earlier fetch", octets_text(octets)),
-            };
-            [
-                format!("{}: {}{resumed}", got.path.display(), summary_text(&got.progress)),
-                format!("  {verified}"),
-            ]
+            let failed = if failed == 0 { String::new() } else { format!(", {failed} names failed") };
+            let (files, octets) = (files_text(total.files), octets_text(total.octets));
+            format!("{names} names: {files} ({octets}) fetched{failed}; {seconds:.2} s, {}", rate_text(rate))
         },
         || {
-            let damaged: Vec<_> = got.damaged.iter().map(|range| [range.start, range.end]).collect();
-            let mut value = summary_json(&got.progress);
-            value["name"] = json!(got.object.to_string());
-            value["path"] = json!(got.path);
-            value["resumed_octets"] = json!(got.resumed_octets);
-            value["damaged"] = json!(damaged);
-            value["verified"] = json!(verified);
-            value
+            json!({
+                "names": names, "failed": failed, "files": total.files, "octets": total.octets,
+                "elapsed_s": seconds, "goodput_mbps": rate * 8.0 / 1e6,
+            })
         },
     );
-}
-
-/// Reports the age of the answer for the newest version if it is old, or if its time is in the
-/// future.
-fn report_age(ctx: &Context<'_>, as_of_ns: Option<u64>) {
-    let Some(as_of_ns) = as_of_ns else { return };
-    let now_ns = namely_host::clock::unix_ns();
-    let (age_s, as_of) = (now_ns.saturating_sub(as_of_ns) / 1_000_000_000, UtcTime(as_of_ns / 1_000_000_000));
-    let ahead = Duration::from_nanos(as_of_ns.saturating_sub(now_ns));
-    if age_s > OLD_S {
-        ctx.out.remark(format!("as of {as_of}: the producer's newest version at that time"));
-    } else if ahead > CLOCK_SKEW_MAX {
-        ctx.out.remark(format!("the producer's time {as_of} is in the future: check this machine's clock"));
-    }
 }

@@ -1,17 +1,19 @@
 //! `namely get --recursive`: fetches a directory with its contents.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use namely_files::GetOptions;
-use namely_files::get::{FetchedTree, Filter, TreeEvent, get_tree_filtered};
+use namely_files::get::{FetchedTree, Filter, TreeEvent, TreeRules, get_tree_by_rules};
 use namely_socket::{Consumer, Flow};
+use namely_wire::Name;
 use serde_json::json;
 
-use super::Get;
+use super::{Fetched, Get, Session, Unfinished};
 use crate::context::Context;
-use crate::failure::Failure;
-use crate::fetching::{Watch, files_text, get_failure};
+use crate::failure::{Exit, Failure};
+use crate::fetching::{Watch, files_text, get_failure, rate_text};
 use crate::output::{Text, octets_text};
 
 /// Maximum number of skipped or failed entries that are named. Further entries are only counted.
@@ -21,7 +23,7 @@ const NAMED_MAX: u64 = 10;
 const AGAIN: &str = "run the same command again to fetch the missing files";
 
 /// Options of a fetch of a directory.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct TreeArgs {
     /// With --recursive: fetch also files that exist in the copy.
     #[arg(long, requires = "recursive", conflicts_with = "resume")]
@@ -103,8 +105,15 @@ impl FromArgMatches for Patterns {
 }
 
 impl Get {
-    pub(super) fn tree(&self, ctx: &Context<'_>, consumer: &Consumer, watch: Watch) -> Result<(), Failure> {
-        let args = &self.of_tree;
+    /// Fetches the directory `name` to `target`.
+    pub(super) fn tree(
+        &self,
+        session: &Session<'_>,
+        consumer: &Consumer,
+        name: &Name,
+        target: &Path,
+    ) -> Result<Fetched, Unfinished> {
+        let (ctx, args, started) = (session.ctx, &self.of_tree, Instant::now());
         let options = GetOptions {
             resume: !args.again,
             delete: args.delete,
@@ -114,41 +123,57 @@ impl Get {
             links: args.links,
             ..self.options()
         };
-        let target = self.tree_target()?;
+        let watch = Watch::stopped_by(ctx, name, session.stop.clone());
+        let rules = TreeRules { filter: &args.patterns.0, checksums: session.checksums() };
         let mut events = Events { ctx, watch: &watch, dry_run: args.dry_run, left_out: 0, failed: 0 };
         let mut take = |event: TreeEvent<'_>| events.take(&event);
-        let got = get_tree_filtered(consumer, &self.name, &target, options, &args.patterns.0, &mut take);
+        let got = get_tree_by_rules(consumer, name, target, options, rules, &mut take);
         drop(watch);
         let got = got.map_err(|error| {
-            let may_pass = error.may_pass();
-            let failure = get_failure(error);
-            match failure.hint {
-                None if may_pass => failure.hint(AGAIN),
-                _ => failure,
+            let is_again = error.may_pass();
+            let unfinished = self.unfinished(name, error);
+            match unfinished.failure.hint {
+                None if is_again => Unfinished { failure: unfinished.failure.hint(AGAIN), ..unfinished },
+                _ => unfinished,
             }
         })?;
-        ctx.out.answer(
-            || self.summary(&target, &got),
-            || {
-                json!({
-                    "name": self.name.to_string(), "path": target.display().to_string(), "files": got.files,
-                    "octets": got.octets, "unchanged": got.unchanged, "directories": got.directories,
-                    "deleted": got.deleted, "left_out": got.left_out, "failed": got.failures,
-                    "links": got.links, "dry_run": args.dry_run,
-                })
-            },
-        );
-        let count = got.failures;
-        // The same command helps only if the reason of a failure may pass.
-        let may_pass = got.failed.iter().any(|(_, error)| error.may_pass());
-        let Some((_, error)) = got.failed.into_iter().next() else { return Ok(()) };
-        let first = get_failure(error);
-        let message = match count {
-            1 => format!("1 file was not fetched: {first}"),
-            _ => format!("{count} files were not fetched; the first: {first}"),
+        if got.indexes != 1 {
+            session.is_version_partial.set(true);
+        }
+        let changes = got.files + got.links + got.deleted + got.failures;
+        if changes > 0 || !session.is_repeated {
+            self.report_tree(ctx, name, target, &got, started.elapsed());
+        }
+        let fetched = Fetched { files: got.files, octets: got.octets };
+        tree_failure(name, got).map_or(Ok(fetched), Err)
+    }
+
+    /// Reports a fetched tree.
+    fn report_tree(
+        &self,
+        ctx: &Context<'_>,
+        name: &Name,
+        target: &Path,
+        got: &FetchedTree,
+        elapsed: Duration,
+    ) {
+        let seconds = elapsed.as_secs_f64();
+        let rate = if seconds > 0.0 { got.octets as f64 / seconds } else { 0.0 };
+        let rate_of =
+            || if got.octets > 0 { format!("; {seconds:.2} s, {}", rate_text(rate)) } else { String::new() };
+        let text = || self.summary(target, got) + &rate_of();
+        let value = || {
+            json!({
+                "name": name.to_string(), "path": target.display().to_string(), "files": got.files,
+                "octets": got.octets, "unchanged": got.unchanged, "directories": got.directories,
+                "deleted": got.deleted, "left_out": got.left_out, "failed": got.failures,
+                "links": got.links, "dry_run": self.of_tree.dry_run, "unlisted": got.unlisted,
+                "missing": got.missing.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
+                "elapsed_s": seconds, "goodput_mbps": rate * 8.0 / 1e6,
+            })
         };
-        let failure = Failure { hint: first.hint, ..Failure::new(first.exit, message) };
-        Err(if may_pass { failure.hint(AGAIN) } else { failure })
+        // A dry run is made for its output.
+        if self.of_tree.dry_run { ctx.out.answer(text, value) } else { ctx.out.report(text, value) }
     }
 
     fn summary(&self, target: &Path, got: &FetchedTree) -> String {
@@ -164,16 +189,48 @@ impl Get {
         };
         let directories = if got.directories == 1 { "directory" } else { "directories" };
         format!(
-            "{}: {fetched}, {} unchanged, {} {directories}{}{}{}{}",
+            "{}: {fetched}, {} unchanged, {} {directories}{}{}{}{}{}",
             target.display(),
             got.unchanged,
             got.directories,
             count(got.links, if dry_run { "links would be made" } else { "links made" }),
             count(got.deleted, if dry_run { "would be deleted" } else { "deleted" }),
             count(got.left_out, "not served"),
+            count(got.unlisted, "without a checksum"),
             count(got.failures, "failed"),
         )
     }
+}
+
+/// Returns the failure of a tree of which a part was not fetched: the gravest of its failures.
+fn tree_failure(name: &Name, got: FetchedTree) -> Option<Unfinished> {
+    let count = got.failures;
+    // The same command helps only if the reason of a failure may pass.
+    let is_again = got.failed.iter().any(|(_, error)| error.may_pass());
+    let may_pass = got.failed.iter().any(|(_, error)| error.is_of_path());
+    let failures = got.failed.into_iter().map(|(_, error)| get_failure(error));
+    let Some(gravest) = failures.min_by_key(|failure| failure.exit.gravity()) else {
+        return missing_failure(name, &got.missing);
+    };
+    let message = match count {
+        1 => format!("1 file was not fetched: {gravest}"),
+        _ => format!("{count} files were not fetched; the gravest failure: {gravest}"),
+    };
+    let failure = Failure { hint: gravest.hint, ..Failure::new(gravest.exit, message) };
+    let failure = if is_again { failure.hint(AGAIN) } else { failure };
+    Some(Unfinished { failure, may_pass, concerns_all: false })
+}
+
+/// Returns the failure of a tree that lacks files of the list of checksums.
+fn missing_failure(name: &Name, missing: &[PathBuf]) -> Option<Unfinished> {
+    let first = missing.first()?.display();
+    let message = match missing.len() {
+        1 => format!("{name} lacks a file of the list of checksums: {first}"),
+        count => format!("{name} lacks {count} files of the list of checksums; the first: {first}"),
+    };
+    let failure = Failure::new(Exit::NotFound, message)
+        .hint("leave them out with --exclude, or remove them from the list");
+    Some(Unfinished { failure, may_pass: false, concerns_all: false })
 }
 
 /// Prints the events of a tree's fetch.
