@@ -1,6 +1,8 @@
 //! `namely ls` and `namely stat`: the contents of a directory by name, and the properties of a
 //! name.
 
+mod roots;
+
 use clap::Args;
 use namely_files::GetError;
 use namely_security::validity::UtcTime;
@@ -23,9 +25,14 @@ use crate::output::{Cell, count_text, octets_text};
 /// - Tests: `sizes_of_large_directories_need_an_option`
 const SIZES_MAX: usize = 1000;
 
-/// List a directory by name.
+/// List a directory by name. `/` lists the prefixes that the router knows, with the programs and
+/// neighbors behind them.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  namely ls /lab/data\n  namely ls /lab/data --long")]
+#[command(after_help = "Examples:
+  namely ls /
+  namely ls /lab/data
+  namely ls /lab/data --long
+  namely ls -1 /lab/data | xargs namely get -o copy/")]
 pub struct Ls {
     /// The directory's name.
     #[arg(value_parser = name)]
@@ -34,6 +41,9 @@ pub struct Ls {
     /// marked as `unreadable`. With --json this is done for up to 1,000 files in any case.
     #[arg(long, short)]
     long: bool,
+    /// Print only the whole names, one a line, as `get` takes them.
+    #[arg(long, short = '1', conflicts_with = "long")]
+    names: bool,
     #[command(flatten)]
     trust: Trust,
     #[command(flatten)]
@@ -43,6 +53,9 @@ pub struct Ls {
 impl Ls {
     /// Fetches the listing, verified, and prints it.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        if self.name.is_empty() {
+            return roots::list(ctx, self.names);
+        }
         let consumer = consumer_of_all(ctx, &self.trust, &self.transfer)?;
         let info = stat(&consumer, &self.name)?;
         if !info.is_directory {
@@ -55,6 +68,13 @@ impl Ls {
         let entries: Vec<_> = listing(&octets)
             .collect::<Result<_, DecodeError>>()
             .map_err(|e| Failure::failed(format!("the listing of {}: {e}", self.name)))?;
+        if self.names {
+            for entry in &entries {
+                let name = self.name.join(Component::generic(entry.name)).to_string();
+                ctx.out.answer(|| name.clone(), || json!(name));
+            }
+            return Ok(());
+        }
         let has_sizes = has_sizes(self.long, ctx.out.is_json(), entries.len());
         let row = |entry: &ListingEntry<'_>| Row::new(&consumer, &self.name, entry, has_sizes);
         let rows = entries.iter().map(row).collect::<Result<Vec<_>, _>>()?;
