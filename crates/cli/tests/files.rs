@@ -18,7 +18,7 @@ use namely_wire::ValidityPeriod;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A home with a router that serves `data` as `/lab`.
-fn lab() -> Home {
+pub(crate) fn lab() -> Home {
     let mut home = Home::with_router();
     fs::create_dir_all(home.path("data/sub")).unwrap();
     write_file(&home.path("data/a.bin"), 100_000, 1);
@@ -27,7 +27,7 @@ fn lab() -> Home {
     home
 }
 
-fn same(a: &Path, b: &Path) {
+pub(crate) fn same(a: &Path, b: &Path) {
     assert!(fs::read(a).unwrap() == fs::read(b).unwrap(), "{} and {} differ", a.display(), b.display());
 }
 
@@ -548,6 +548,7 @@ fn get_names_a_silent_neighbor() {
     home.wait_for("the neighbor's name", || {
         let end = home.run(["get", "/far/file", "-o", "file"]);
         assert_eq!(end.code, Some(5), "{end:?}");
+        assert!(end.stderr.contains("`--retry N` repeats the fetch"), "{end:?}");
         end.stderr.contains(&format!("to /far/file from {uri}"))
             && end.stderr.contains("hint: `namely face show ")
     });

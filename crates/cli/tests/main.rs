@@ -23,6 +23,7 @@ mod rules;
 mod testbed;
 mod tour;
 mod trace;
+mod transfers;
 mod upgrade;
 mod users;
 mod vip;
