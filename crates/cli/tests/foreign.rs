@@ -71,6 +71,8 @@ fn a_tree_of_hostile_names_is_fetched() {
     };
     check(&["--dry-run"], &["would fetch \\u{1b}]0;owned\\u{7}x"]);
     check(&["--dry-run", "--json"], &["\"\\u001b]0;owned\\u0007x\""]);
+    check(&[], &["fetched"]);
+    fs::remove_file(home.path("copy").join(NAMES[0])).unwrap();
     // Entries that block the fetch, and entries that the producer does not have.
     for part in ["one", "two"] {
         fs::create_dir_all(home.path("copy").join(NAMES[0]).join(part)).unwrap();

@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn the_root_is_never_forgotten() {
         let mut inodes = Inodes::new(INODES_MAX);
-        let root = refer(&mut inodes, "/", 1).unwrap();
+        let root = refer(&mut inodes, "/root", 1).unwrap();
         assert_eq!(root, INodeNo::ROOT);
         inodes.forget(root, u64::MAX);
         assert!(inodes.get(root).is_some());

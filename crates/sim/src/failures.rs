@@ -44,7 +44,7 @@ pub fn draw(seed: u64, parts: usize, rates: FailureRates, end_ns: u64) -> Vec<Ou
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SECOND;
+    use crate::units::SECOND;
 
     #[test]
     fn outages_have_their_rates() {

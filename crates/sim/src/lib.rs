@@ -67,6 +67,7 @@ mod threads;
 mod time_counts;
 pub mod topology;
 pub mod trace;
+mod units;
 mod zipf;
 
 pub use behaviour::{Behaviour, Context};
@@ -83,10 +84,5 @@ pub use node::{Router, RouterSpec};
 pub use packet::{NodeId, Packet};
 pub use random::Random;
 pub use time_counts::TimeCounts;
+pub use units::{MS, SECOND};
 pub use zipf::Zipf;
-
-/// One millisecond, ns.
-pub const MS: u64 = 1_000_000;
-
-/// One second, ns.
-pub const SECOND: u64 = 1_000_000_000;

@@ -16,7 +16,7 @@ use crate::network::{AppId, Network};
 use crate::node::RouterSpec;
 use crate::packet::{NodeId, Packet};
 use crate::random::Random;
-use crate::{MS, SECOND};
+use crate::units::{MS, SECOND};
 
 /// Files of the catalogue.
 const FILES: usize = 500;

@@ -24,7 +24,7 @@ use crate::link::LinkSpec;
 use crate::network::{AppId, Network};
 use crate::node::RouterSpec;
 use crate::packet::NodeId;
-use crate::{MS, SECOND};
+use crate::units::{MS, SECOND};
 
 /// Number of objects, and the number for which a forwarder has room.
 pub const OBJECTS: usize = 30;

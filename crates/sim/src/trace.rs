@@ -5,7 +5,7 @@ use std::io::{BufRead, Read};
 
 use namely_wire::Name;
 
-use crate::MS;
+use crate::units::MS;
 
 /// Octets of a line of a trace.
 ///

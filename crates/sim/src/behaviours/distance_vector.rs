@@ -7,9 +7,9 @@ use std::sync::Arc;
 use namely_forwarder::{FaceId, Received};
 use namely_wire::{InterestBuilder, InterestView, LpHeaders, Name};
 
-use crate::MS;
 use crate::behaviour::{Behaviour, Context};
 use crate::packet::Packet;
+use crate::units::MS;
 
 /// Prefix of the updates between neighbors.
 const PREFIX: &str = "/localhop/ndn/dv";

@@ -66,7 +66,7 @@ impl ObjectReader {
         seed: u64,
     ) -> Self {
         let of = |k: usize| prefix.clone().join_generic(k.to_string().into_bytes());
-        let lifetime_ms = (rto_ns / crate::MS).saturating_sub(ENDS_BEFORE_MS);
+        let lifetime_ms = (rto_ns / crate::units::MS).saturating_sub(ENDS_BEFORE_MS);
         let mut sum = 0;
         let weights = (1..=objects as u64).map(|rank| {
             sum += WEIGHT / rank;

@@ -8,10 +8,10 @@ use namely_forwarder::Received;
 use namely_transport::fetch::PieceInterest;
 use namely_wire::{DataBuilder, DataView, InterestBuilder, InterestView, LpHeaders, Name, SignatureInfo};
 
-use crate::MS;
 use crate::behaviour::{Behaviour, Context};
 use crate::behaviours::Requests;
 use crate::packet::Packet;
+use crate::units::MS;
 
 /// Maximum number of members: a vector of eight octets for each fits a packet.
 pub const MEMBERS_MAX: usize = 1000;

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use namely_forwarder::Received;
 use namely_wire::{DataView, InterestBuilder};
 
-use crate::MS;
 use crate::behaviour::{Behaviour, Context};
 use crate::behaviours::Requests;
 use crate::packet::Packet;
 use crate::trace::TraceRequest;
+use crate::units::MS;
 
 /// InterestLifetime in ms, and the maximum wait for an answer.
 const LIFETIME_MS: u64 = 4_000;

@@ -68,7 +68,7 @@ impl VipAgent {
             room,
             disk: None,
             begins_ns: None,
-            period_ns: u64::from(period_ms) * crate::MS,
+            period_ns: u64::from(period_ms) * crate::units::MS,
             reported,
             slot: 0,
             looked_up: 0,

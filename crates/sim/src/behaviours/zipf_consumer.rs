@@ -11,8 +11,8 @@ use namely_wire::{DataView, Name};
 use crate::behaviour::{Behaviour, Context};
 use crate::behaviours::Requests;
 use crate::packet::Packet;
+use crate::units::{MS, SECOND};
 use crate::zipf::Zipf;
-use crate::{MS, SECOND};
 
 /// InterestLifetime in ms.
 const LIFETIME_MS: u64 = 2_000;

@@ -14,11 +14,11 @@ use super::{
     Arm, BEST, DiskPolicy, FAST_ROUTE, Ndise, NdiseNetwork, NdiseTopology, Role, agent, prefix, set_routes,
     spec,
 };
-use crate::MS;
 use crate::behaviour::{Behaviour, Context};
 use crate::behaviours::{ObjectReader, VipAgent};
 use crate::event::LinkEndId;
 use crate::packet::Packet;
+use crate::units::MS;
 
 /// The forwarder with the fault, and the server.
 const FORWARDER: usize = 1;

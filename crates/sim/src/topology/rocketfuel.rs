@@ -11,8 +11,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{NODES_MAX, Topology};
-use crate::MS;
 use crate::link::LinkSpec;
+use crate::units::MS;
 
 /// Octets of a map.
 ///
