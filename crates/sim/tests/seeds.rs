@@ -178,6 +178,11 @@ fn every_algorithm_shares_a_bottleneck_under_all_seeds() {
     println!("worst: {unfair:?}, {unused:?}");
     assert!(unfair.jain >= JAIN_MIN, "{unfair:?}");
     assert!(unused.utilisation >= UTILISATION_MIN, "{unused:?}");
+    for (rule, _) in RULES {
+        let of_rule: Vec<f64> = kept.iter().filter(|of| of.run.rule == rule).map(|of| of.jain).collect();
+        let mean = of_rule.iter().sum::<f64>() / of_rule.len() as f64;
+        assert!(mean >= JAIN_MEAN_MIN, "{rule}: {mean}");
+    }
 
     // Some of the recorded runs are repeated, with the same results.
     let mut again = runs(seeds_asked().unwrap_or(0));
@@ -189,8 +194,12 @@ fn every_algorithm_shares_a_bottleneck_under_all_seeds() {
     }
 }
 
-/// Minimum of Jain's index in any run.
-const JAIN_MIN: f64 = 0.97;
+/// Minimum of Jain's index in any run. Silent losses of 1 % may leave one of three flows behind for
+/// most of the 20 s: the worst of 720 runs has 0.884.
+const JAIN_MIN: f64 = 0.85;
+
+/// Minimum of the mean of Jain's index over the runs of a rule.
+const JAIN_MEAN_MIN: f64 = 0.99;
 
 /// Minimum share of the link that any run uses.
 const UTILISATION_MIN: f64 = 0.96;
