@@ -184,3 +184,20 @@ fn a_power_cut_never_corrupts_fetched_files() {
         }
     }
 }
+
+#[test]
+fn a_long_journal_is_written_less_often() {
+    let directory = tempfile::tempdir().unwrap();
+    let target = Target::named(&directory.path().join("target")).unwrap();
+    let mut part = PartFile::open(&target, &object(1), 1, &RESUME).unwrap();
+    let mut skipped = Vec::new();
+    for number in 0..64 {
+        part.begin_segment(number);
+        part.take(&[number as u8; LEAF_OCTETS]).unwrap();
+        if part.noted != part.checkpoint {
+            skipped.push(number);
+        }
+    }
+    // A journal of 63 leaves has 17 spans, so that the pause is longer than a leaf.
+    assert_eq!(skipped, [62]);
+}

@@ -29,6 +29,9 @@ pub const PART_SUFFIX: &str = ".namely-part";
 /// Appended to the partial file's name for its journal.
 const JOURNAL_SUFFIX: &str = ".journal";
 
+/// Octets of the partial file for each span of its journal, between two writes of the journal.
+const NOTE_OCTETS: u64 = LEAF_OCTETS as u64 / 16;
+
 #[derive(Debug)]
 pub(super) struct PartFile {
     file: File,
@@ -247,10 +250,17 @@ impl PartFile {
         }
         self.written += octets as u64;
         self.buffer.drain(..octets);
-        if self.checkpoint != self.noted && self.checkpoint.1 <= self.written {
+        if self.checkpoint != self.noted && self.checkpoint.1 <= self.written && self.is_note_due() {
             self.note(false)?;
         }
         Ok(())
+    }
+
+    /// Returns true if enough octets follow those that the journal counts. A long journal is written
+    /// less often, so that it takes a small share of the time and of the octets written.
+    fn is_note_due(&self) -> bool {
+        let pause = self.spans.list().len() as u64 * NOTE_OCTETS;
+        self.noted.0 == 0 || self.checkpoint.1.saturating_sub(self.noted.1) >= pause
     }
 
     /// Writes the journal. With `synced` the journal itself is synchronized before this returns.
