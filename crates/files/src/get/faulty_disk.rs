@@ -201,3 +201,29 @@ fn a_long_journal_is_written_less_often() {
     // A journal of 63 leaves has 17 spans, so that the pause is longer than a leaf.
     assert_eq!(skipped, [62]);
 }
+
+#[test]
+fn a_full_disk_keeps_resumed_octets() {
+    let base = tempfile::tempdir().unwrap();
+    let [folder, removed] = ["disk", "removed"].map(|name| base.path().join(name));
+    for folder in [&folder, &removed] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    let target = folder.join("target");
+    let mut promised = Promised::default();
+    fetch(&target, 1, true, 5, End::Early, &mut promised);
+    let kept = promised.kept;
+    assert!(kept.is_some());
+    // The reads at its beginning fail first, and change nothing. Then the first write fails, also
+    // when the fetch ends.
+    for at in 0.. {
+        let full = [(at, Fault::Fails(Errno::NOSPC)), (at + 1, Fault::Fails(Errno::NOSPC))];
+        let disk = Disk::new(&folder, &removed, &full);
+        let ((), disk) = disk.run(|| fetch(&target, 1, true, SEGMENTS, End::Early, &mut promised));
+        if disk.operations()[at as usize].starts_with("write") {
+            assert_eq!(promised.kept, kept);
+            break;
+        }
+    }
+    assert_is_beginning(&folder.join(format!("target{PART_SUFFIX}")), 1, kept.unwrap().1);
+}

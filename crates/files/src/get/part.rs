@@ -53,6 +53,8 @@ pub(super) struct PartFile {
     damaged: Vec<Range<u64>>,
     /// Octets in the file that a fetch of another version has verified.
     others: u64,
+    /// Segments and octets that an earlier fetch has left in the file.
+    kept: (u64, u64),
     /// The latest point at which a later fetch may resume: segments and octets before it.
     checkpoint: (u64, u64),
     /// The checkpoint in the journal.
@@ -96,6 +98,7 @@ impl PartFile {
             spans: Spans::new(),
             damaged: Vec::new(),
             others: 0,
+            kept: (0, 0),
             checkpoint: (0, 0),
             noted: (0, 0),
             group,
@@ -128,7 +131,8 @@ impl PartFile {
         self.damaged.retain(|range| !range.is_empty());
         spans.truncate(octets);
         self.spans = spans;
-        (self.checkpoint, self.noted) = ((segments, octets), (segments, octets));
+        self.kept = (segments, octets);
+        (self.checkpoint, self.noted) = (self.kept, self.kept);
         self.read_back(octets)
     }
 
@@ -197,7 +201,8 @@ impl PartFile {
         self.damaged.clear();
         self.file.set_len(octets)?;
         self.spans = Spans::new();
-        (self.checkpoint, self.noted) = ((segments, octets), (0, 0));
+        self.kept = (segments, octets);
+        (self.checkpoint, self.noted) = (self.kept, (0, 0));
         self.read_back(octets)
     }
 
@@ -358,12 +363,11 @@ impl PartFile {
         }
         // Other users must not write octets that a later fetch trusts.
         let _ = self.file.set_permissions(Permissions::from_mode(own::MODE));
-        if self.flush(true).is_err() {
-            // Some of the buffer may have been written; it is fetched again.
-            let _ = self.file.set_len(self.written);
+        if self.flush(true).is_err() && self.checkpoint.1 > self.written {
+            // Not all of the buffer was written, but earlier octets are in the file.
+            self.checkpoint = if self.noted.1 > self.kept.1 { self.noted } else { self.kept };
         }
-        let is_written = self.secret.is_some() && self.checkpoint.0 > 0 && self.checkpoint.1 <= self.written;
-        if is_written && self.settle().is_ok() {
+        if self.secret.is_some() && self.checkpoint.0 > 0 && self.settle().is_ok() {
             return self.checkpoint.1;
         }
         self.discard();
