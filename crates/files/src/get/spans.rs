@@ -94,9 +94,13 @@ impl Spans {
         }
     }
 
-    /// Removes the spans that do not end before `octets`.
+    /// Removes the spans that do not end before `octets`, and a last leaf that is not full: further
+    /// octets follow. So each fetch that continues leaves no more spans than one that never ended.
     pub(super) fn truncate(&mut self, octets: u64) {
-        while let Some(last) = self.list.pop_if(|_| self.octets > octets) {
+        let leaf = LEAF_OCTETS as u64;
+        while let Some(last) =
+            self.list.pop_if(|last| self.octets > octets || !last.octets.is_multiple_of(leaf))
+        {
             self.octets -= last.octets;
         }
     }
@@ -216,5 +220,19 @@ mod tests {
         assert_eq!(spans, spans_of(&content));
         let read = Spans::from_list(spans.list().to_vec()).unwrap();
         assert_eq!(read, spans);
+    }
+
+    #[test]
+    fn interruptions_leave_no_additional_spans() {
+        let leaf = [7; LEAF_OCTETS];
+        let mut spans = Spans::new();
+        for _ in 0..10 * SPANS_MAX {
+            // The end of an interrupted fetch, and of the next one.
+            spans.push(&leaf[..9]);
+            spans.truncate(spans.octets());
+            spans.push(&leaf);
+        }
+        let uninterrupted = spans_of(&leaf.repeat(10 * SPANS_MAX));
+        assert_eq!(spans, uninterrupted);
     }
 }
