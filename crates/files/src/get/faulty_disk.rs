@@ -39,6 +39,10 @@ fn object(version: u64) -> Object {
     }
 }
 
+fn unwatched(_: &Progress) -> Flow {
+    Flow::Continue
+}
+
 /// The content of a segment; all segments differ.
 fn segment(version: u64, number: u64) -> Vec<u8> {
     vec![(version * 16 + number) as u8 + 1; SEGMENT_OCTETS]
@@ -73,7 +77,7 @@ fn fetch(target: &Path, version: u64, resume: bool, until: u64, end: End, promis
     // The next fetch either discards or resumes the kept octets.
     promised.kept = None;
     let at = Target::named(target).unwrap();
-    let Ok(mut part) = PartFile::open(&at, &object(version), 1, &options) else { return };
+    let Ok(mut part) = PartFile::open(&at, &object(version), 1, &options, &mut unwatched) else { return };
     let (first, octets) = part.resumed();
     assert_is_beginning(part.path(), version, octets);
     let mut failed = false;
@@ -126,7 +130,8 @@ fn check(target: &Path, promised: &Promised, case: &str) {
     }
     let kept = promised.kept.unwrap_or((2, 0));
     for (version, octets) in [kept, (3 - kept.0, 0)] {
-        let part = PartFile::open(&Target::named(target).unwrap(), &object(version), 1, &RESUME);
+        let at = Target::named(target).unwrap();
+        let part = PartFile::open(&at, &object(version), 1, &RESUME, &mut unwatched);
         let part = part.unwrap_or_else(|error| panic!("{case}: {error}"));
         assert!(part.resumed().1 >= octets, "{case}: {:?} of {octets} are kept", part.resumed());
         assert_is_beginning(part.path(), version, part.resumed().1);
@@ -189,7 +194,7 @@ fn a_power_cut_never_corrupts_fetched_files() {
 fn a_long_journal_is_written_less_often() {
     let directory = tempfile::tempdir().unwrap();
     let target = Target::named(&directory.path().join("target")).unwrap();
-    let mut part = PartFile::open(&target, &object(1), 1, &RESUME).unwrap();
+    let mut part = PartFile::open(&target, &object(1), 1, &RESUME, &mut unwatched).unwrap();
     let mut skipped = Vec::new();
     for number in 0..64 {
         part.begin_segment(number);

@@ -212,7 +212,7 @@ fn get_file(
         target.check_newer(object)?;
     }
     let group = if object.signature_mode == SignatureMode::Manifests { object.manifest_entries } else { 1 };
-    let mut part = PartFile::open(target, object, group, &options)?;
+    let mut part = PartFile::open(target, object, group, &options, watch)?;
     if let Err(full) = check_space(&part, object) {
         part.abandon();
         return Err(full);
@@ -285,6 +285,10 @@ fn fill(
     let fault = |error| FetchError::from(ObjectError::Sink(error));
     let damaged = part.damaged().to_vec();
     let lost: u64 = damaged.iter().map(|range| range.end - range.start).sum();
+    let whole_octets = part.resumed().1.saturating_sub(lost);
+    if whole_octets > 0 && watch(&kept_progress(object, whole_octets)) == Flow::Stop {
+        return Err(ObjectError::Stopped.into());
+    }
     if !damaged.is_empty() {
         tracing::warn!(file = %part.path().display(), ?damaged, "octets of an earlier fetch were changed");
         repair(consumer, object, part, watch)?;
@@ -301,6 +305,16 @@ fn fill(
         false => consumer.fetch_into(object, Part::from(segment), part, watch)?,
     };
     Ok(Filled { progress, resumed_octets: kept_octets.saturating_sub(lost), damaged })
+}
+
+/// The progress of a fetch that has `octets_done` from an earlier one.
+fn kept_progress(object: &Object, octets_done: u64) -> Progress {
+    Progress {
+        octets_done,
+        octets_total: object.octets(),
+        segments_total: object.segments,
+        ..Progress::default()
+    }
 }
 
 /// Fetches the damaged octets of the partial file again.

@@ -6,11 +6,12 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use namely_host::disk::{self, File, Folder, OpenError, RACES_MAX};
 use namely_security::Verified;
-use namely_socket::Sink;
-use namely_transport::object::Object;
+use namely_socket::{Flow, Sink};
+use namely_transport::object::{Object, ObjectError, Progress};
 use namely_wire::Name;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -31,6 +32,9 @@ const JOURNAL_SUFFIX: &str = ".journal";
 
 /// Octets of the partial file for each span of its journal, between two writes of the journal.
 const NOTE_OCTETS: u64 = LEAF_OCTETS as u64 / 16;
+
+/// Interval at which the check of an earlier fetch's octets is reported.
+const WATCH: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub(super) struct PartFile {
@@ -65,13 +69,14 @@ pub(super) struct PartFile {
 
 impl PartFile {
     /// Opens the partial file of `target`. With [`GetOptions::resume`], and if it holds the
-    /// beginning of `object`, that beginning is checked and retained. `group` is the number of
-    /// segments per manifest.
+    /// beginning of `object`, that beginning is checked and retained; `watch` may stop the check.
+    /// `group` is the number of segments per manifest.
     pub(super) fn open(
         target: &Target,
         object: &Object,
         group: u64,
         options: &GetOptions,
+        watch: &mut dyn FnMut(&Progress) -> Flow,
     ) -> Result<Self, GetError> {
         let name = suffixed(&target.name, PART_SUFFIX);
         let journal_name = suffixed(&name, JOURNAL_SUFFIX);
@@ -106,7 +111,11 @@ impl PartFile {
         let id = FileId::of(&found);
         match journal {
             Some(journal) if journal.is_usable(&object.name, id, found.len(), &part.boot) => {
-                part.resume(journal).map_err(fault)?;
+                part.resume(journal, &mut checking(object, watch)).map_err(|error| match error.kind() {
+                    // The watcher stopped the check. The partial file stays as it is.
+                    io::ErrorKind::Interrupted => GetError::Fetch(ObjectError::Stopped.into()),
+                    _ => fault(error),
+                })?;
             }
             Some(journal) if journal.is_of_other_version(&object.name, id) => {
                 part.others = journal.octets.min(found.len());
@@ -124,9 +133,9 @@ impl PartFile {
 
     /// Retains the octets that the journal counts, and notes which of them have changed since. The
     /// octets behind them stay, too: the journal may have digests of them.
-    fn resume(&mut self, journal: Journal) -> io::Result<()> {
+    fn resume(&mut self, journal: Journal, look: &mut dyn FnMut(u64) -> Flow) -> io::Result<()> {
         let Journal { segments, octets, mut spans, .. } = journal;
-        let damaged = spans.damaged(&self.file)?;
+        let damaged = spans.damaged(&self.file, look)?;
         self.damaged = damaged.into_iter().map(|range| range.start..range.end.min(octets)).collect();
         self.damaged.retain(|range| !range.is_empty());
         spans.truncate(octets);
@@ -426,6 +435,29 @@ impl PartFile {
         self.buffer.clear();
         self.file.sync_data()?;
         self.note(true)
+    }
+}
+
+/// Returns a function that receives the number of checked octets, and reports it to `watch` about
+/// ten times a second.
+fn checking<'a>(
+    object: &'a Object,
+    watch: &'a mut dyn FnMut(&Progress) -> Flow,
+) -> impl FnMut(u64) -> Flow + 'a {
+    let mut watch_at = Instant::now() + WATCH;
+    move |octets| {
+        let now = Instant::now();
+        if now < watch_at {
+            return Flow::Continue;
+        }
+        watch_at = now + WATCH;
+        watch(&Progress {
+            octets,
+            octets_done: octets,
+            octets_total: object.octets(),
+            segments_total: object.segments,
+            ..Progress::default()
+        })
     }
 }
 

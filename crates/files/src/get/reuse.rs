@@ -60,6 +60,7 @@ pub(super) fn equal_part(
     let entries = object.manifest_entries;
     while equal.segments < sizes.segments && sizes.before(equal.segments + 1) <= octets {
         let progress = Progress {
+            octets: equal.octets,
             octets_done: equal.octets,
             octets_total: Some(sizes.octets),
             segments_total: object.segments,

@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use namely_host::disk::File;
 use namely_security::{Sha256, blake3};
+use namely_socket::Flow;
 
 /// Octets of a leaf. They are written at once, and few enough to be still in the processor's cache.
 /// Tests write fewer octets at once, more often.
@@ -105,13 +106,19 @@ impl Spans {
         }
     }
 
-    /// Reads the file and returns the ranges whose octets have changed.
-    pub(super) fn damaged(&self, file: &File) -> io::Result<Vec<Range<u64>>> {
+    /// Reads the file and returns the ranges whose octets have changed. `look` receives the number
+    /// of octets that were read so far, after each leaf. If it stops the reading, the error is
+    /// [`io::ErrorKind::Interrupted`].
+    pub(super) fn damaged(
+        &self,
+        file: &File,
+        look: &mut dyn FnMut(u64) -> Flow,
+    ) -> io::Result<Vec<Range<u64>>> {
         let mut damaged: Vec<Range<u64>> = Vec::new();
         let (mut at, mut buffer) = (0, vec![0; LEAF_OCTETS]);
         for span in &self.list {
             let end = at + span.octets;
-            let found = match digest_of(file, at, span.octets, &mut buffer) {
+            let found = match digest_of(file, at, span.octets, &mut buffer, look) {
                 Ok(digest) => Some(digest),
                 // The file is shorter.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
@@ -140,20 +147,29 @@ fn pair(a: &[u8; 32], b: &[u8; 32]) -> [u8; 32] {
 }
 
 /// The digest of a span of `octets` from `start` on. `buffer` has room for a leaf.
-fn digest_of(file: &File, start: u64, octets: u64, buffer: &mut [u8]) -> io::Result<[u8; 32]> {
+fn digest_of(
+    file: &File,
+    start: u64,
+    octets: u64,
+    buffer: &mut [u8],
+    look: &mut dyn FnMut(u64) -> Flow,
+) -> io::Result<[u8; 32]> {
     if octets <= LEAF_OCTETS as u64 {
         // At most a leaf.
         let leaf = buffer.get_mut(..octets as usize).ok_or(io::ErrorKind::InvalidInput)?;
         file.read_exact_at(leaf, start)?;
-        return Ok(blake3(leaf));
+        return match look(start + octets) {
+            Flow::Continue => Ok(blake3(leaf)),
+            Flow::Stop => Err(io::ErrorKind::Interrupted.into()),
+        };
     }
     // Spans are joined in pairs of the same length. Another length is from no journal of ours.
     if !octets.is_multiple_of(2) {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     let half = octets / 2;
-    let first = digest_of(file, start, half, buffer)?;
-    Ok(pair(&first, &digest_of(file, start + half, half, buffer)?))
+    let first = digest_of(file, start, half, buffer, look)?;
+    Ok(pair(&first, &digest_of(file, start + half, half, buffer, look)?))
 }
 
 #[cfg(test)]
@@ -179,19 +195,23 @@ mod tests {
         File::from_inner(file)
     }
 
+    fn damaged(spans: &Spans, file: &File) -> Vec<Range<u64>> {
+        spans.damaged(file, &mut |_| Flow::Continue).unwrap()
+    }
+
     #[test]
     fn a_damaged_span_is_found() {
         let content = content(13 * LEAF + 5);
         let (spans, file) = (spans_of(&content), file_of(&content));
         assert_eq!(spans.octets(), content.len() as u64);
-        assert!(spans.damaged(&file).unwrap().is_empty());
+        assert!(damaged(&spans, &file).is_empty());
         file.write_all_at(&[!content[0]], 0).unwrap();
         let last = 13 * LEAF + 4;
         file.write_all_at(&[!content[last as usize]], last).unwrap();
-        assert_eq!(spans.damaged(&file).unwrap(), [0..4 * LEAF, 13 * LEAF..13 * LEAF + 5]);
+        assert_eq!(damaged(&spans, &file), [0..4 * LEAF, 13 * LEAF..13 * LEAF + 5]);
         file.set_len(6 * LEAF).unwrap();
-        let damaged = spans.damaged(&file).unwrap();
-        assert_eq!((damaged.len(), damaged[0].clone()), (1, 0..13 * LEAF + 5));
+        let found = damaged(&spans, &file);
+        assert_eq!((found.len(), found[0].clone()), (1, 0..13 * LEAF + 5));
     }
 
     #[test]
@@ -205,7 +225,7 @@ mod tests {
         assert_eq!((more.list().len(), more.list()[0].octets), (SPANS_MAX / 2 + 1, 2 * SPAN_OCTETS));
         let all = spans_of(&content);
         assert!(all.list().len() <= SPANS_MAX + 8, "{}", all.list().len());
-        assert!(all.damaged(&file_of(&content)).unwrap().is_empty());
+        assert!(damaged(&all, &file_of(&content)).is_empty());
     }
 
     #[test]
@@ -220,6 +240,19 @@ mod tests {
         assert_eq!(spans, spans_of(&content));
         let read = Spans::from_list(spans.list().to_vec()).unwrap();
         assert_eq!(read, spans);
+    }
+
+    #[test]
+    fn a_watcher_sees_and_stops_the_check() {
+        let content = content(6 * LEAF + 5);
+        let (spans, file) = (spans_of(&content), file_of(&content));
+        let mut seen = Vec::new();
+        let stopped = spans.damaged(&file, &mut |octets| {
+            seen.push(octets);
+            if octets < 5 * LEAF { Flow::Continue } else { Flow::Stop }
+        });
+        assert_eq!(stopped.unwrap_err().kind(), io::ErrorKind::Interrupted);
+        assert_eq!(seen, [LEAF, 2 * LEAF, 3 * LEAF, 4 * LEAF, 5 * LEAF]);
     }
 
     #[test]
