@@ -5,6 +5,8 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use namely_files::get::{FetchedTree, Filter, RESTARTS_MAX, TreeEvent, get_tree_filtered};
@@ -125,6 +127,44 @@ fn most_of_a_copy_is_not_deleted_by_default() {
     assert!(site.fetch(GetOptions { delete_max: Some(6), ..DELETE }).is_err());
     assert_eq!(names_in(&site.got()).len(), 13);
     assert_eq!(site.fetch(GetOptions { delete_max: Some(7), ..DELETE }).unwrap().deleted, 7);
+}
+
+#[test]
+fn repeated_attempts_delete_no_more_than_allowed() {
+    let is_armed = Arc::new(AtomicBool::new(false));
+    let armed = is_armed.clone();
+    let site = Site::disturbed(move |served| {
+        let served = served.to_owned();
+        Box::new(move |interest| {
+            let text = interest.name.to_string();
+            if text.contains("32=pack")
+                && text.ends_with("32=manifest/seg=1")
+                && armed.swap(false, Ordering::Relaxed)
+            {
+                fs::write(served.join("large"), vec![2; PACKED_OCTETS_MAX as usize]).unwrap();
+                fs::remove_file(served.join("second")).unwrap();
+            }
+        })
+    });
+    if lacks_attributes(&site) {
+        return;
+    }
+    // As in `a_missing_pack_needs_a_new_index`: the change ends the version of the pack.
+    for file in 0..29 {
+        site.write(format!("before{file:02}"), vec![file; PACKED_OCTETS_MAX as usize]);
+    }
+    site.write("large", vec![1; PACKED_OCTETS_MAX as usize]);
+    site.write("first", "x");
+    site.write("second", "x");
+    site.fetch(SYNC).unwrap();
+    fs::remove_file(site.served().join("first")).unwrap();
+    let one = GetOptions { delete_max: Some(1), ..DELETE };
+    let dry_run = GetOptions { dry_run: true, ..one };
+    until("a new index", || (site.fetch(dry_run).unwrap().deleted == 1).then_some(()));
+
+    is_armed.store(true, Ordering::Relaxed);
+    let got = site.fetch(GetOptions { resume: false, ..one });
+    assert!(site.got().join("second").exists(), "{got:?}");
 }
 
 #[test]

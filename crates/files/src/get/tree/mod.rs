@@ -220,6 +220,7 @@ pub fn get_tree_by_rules(
         target_dir,
         copy_state: CopyState::Copy,
         removal_count: RemovalCount::default(),
+        deleted_entries: 0,
         got: FetchedTree::default(),
         files_wanted: 0,
         octets_wanted: 0,
@@ -265,6 +266,8 @@ struct Tree<'a> {
     target_dir: TargetDirectory,
     copy_state: CopyState,
     removal_count: RemovalCount,
+    /// Deleted entries, with those in deleted directories.
+    deleted_entries: u64,
     got: FetchedTree,
     files_wanted: u64,
     octets_wanted: u64,

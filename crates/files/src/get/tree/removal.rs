@@ -116,10 +116,16 @@ impl Tree<'_> {
 
     /// Deletes these entries, if they are not too many of the copy.
     pub(super) fn remove(&mut self, removals: &[Removal]) -> Result<(), GetError> {
+        // A repeated plan counts anew. The entries that the earlier one deleted count, too.
+        let again = self.deleted_entries.saturating_sub(self.removal_count.removals);
+        self.removal_count.entries += again;
+        self.removal_count.removals += again;
+        let mut counts = Vec::with_capacity(removals.len());
         for Removal { directory, name } in removals {
             let inside = self.target_dir.entries_in(directory, name);
             self.removal_count.entries += inside;
             self.removal_count.removals += 1 + inside;
+            counts.push(1 + inside);
         }
         let RemovalCount { entries, removals: count } = self.removal_count;
         let is_allowed = match self.options.delete_max {
@@ -130,11 +136,12 @@ impl Tree<'_> {
             let path = self.target_dir.path().to_owned();
             return Err(GetError::TooManyRemovals { path, removals: count, entries });
         }
-        for Removal { directory, name } in removals {
+        for (Removal { directory, name }, count) in removals.iter().zip(counts) {
             let at = directory.join(name);
             match self.target_dir.remove(directory, name) {
                 Ok(()) => {
                     self.got.deleted += 1;
+                    self.deleted_entries += count;
                     self.emit(TreeEvent::Deleted(&at));
                 }
                 Err(error) => self.failed(&at, self.fault(directory, error))?,
