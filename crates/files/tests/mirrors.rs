@@ -217,6 +217,24 @@ fn links_that_stay_inside_become_links() {
 }
 
 #[test]
+fn a_link_in_place_of_a_directory_is_limited() {
+    let site = Site::new();
+    site.write("f", "x");
+    (0..12).for_each(|file| site.write(format!("d/{file}"), "x"));
+    site.fetch(SYNC).unwrap();
+    fs::remove_dir_all(site.served().join("d")).unwrap();
+    symlink("f", site.served().join("d")).unwrap();
+    // The directory and twelve files of fourteen entries.
+    let links = GetOptions { links: true, ..DELETE };
+    let error = until("a new index", || site.fetch(links).err());
+    assert!(matches!(error, GetError::TooManyRemovals { removals: 13, entries: 14, .. }), "{error}");
+    assert_eq!(names_in(&site.got().join("d")).len(), 12);
+    let got = site.fetch(GetOptions { delete_max: Some(13), ..links }).unwrap();
+    assert_eq!((got.deleted, got.links, got.failures), (1, 1, 0), "{:?}", got.failed);
+    assert_eq!(fs::read_link(site.got().join("d")).unwrap(), Path::new("f"));
+}
+
+#[test]
 fn patterns_choose_the_entries_of_a_copy() {
     let site = Site::new();
     for file in ["a.root", "a.log", "tmp/b.root", "d/c.root", "d/deep/e.log"] {

@@ -406,7 +406,7 @@ impl Tree<'_> {
                 self.emit(TreeEvent::PlannedFile(&path, None));
                 continue;
             }
-            match self.target_dir.make_link(directory, name, target, self.options.delete) {
+            match self.target_dir.make_link(directory, name, target) {
                 Ok(()) => self.got.links += 1,
                 Err(error) => {
                     let at = self.target_dir.path().join(&path);

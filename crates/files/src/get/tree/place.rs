@@ -200,14 +200,7 @@ impl TargetDirectory {
     }
 
     /// Makes `name` in the directory `below` a symbolic link, in place of an existing file or link.
-    /// With `replace`, also in place of a directory.
-    pub(super) fn make_link(
-        &mut self,
-        below: &Path,
-        name: &OsStr,
-        target: &[u8],
-        replace: bool,
-    ) -> io::Result<()> {
+    pub(super) fn make_link(&mut self, below: &Path, name: &OsStr, target: &[u8]) -> io::Result<()> {
         let folder = self.open(below)?;
         let mut part = self.part.clone();
         let mut attempt = 0;
@@ -220,12 +213,7 @@ impl TargetDirectory {
             }
             part = OsString::from(format!(".{}-{attempt}{PART_SUFFIX}", std::process::id()));
         }
-        let mut placed = folder.rename(&part, name);
-        if replace && placed.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::IsADirectory) {
-            // The directory may be the one that was opened last.
-            self.last = None;
-            placed = folder.remove_all(name).and_then(|()| folder.rename(&part, name));
-        }
+        let placed = folder.rename(&part, name);
         if placed.is_err() {
             let _ = folder.remove(&part);
         }
@@ -326,7 +314,13 @@ impl TargetDirectory {
     /// Removes `name` from the directory `below`, with its content; links are removed, never
     /// followed.
     pub(super) fn remove(&mut self, below: &Path, name: &OsStr) -> io::Result<()> {
-        if self.dry_run { Ok(()) } else { self.open(below)?.remove_all(name) }
+        if self.dry_run {
+            return Ok(());
+        }
+        let folder = self.open(below)?;
+        // It may be the directory that was opened last.
+        self.last = None;
+        folder.remove_all(name)
     }
 
     /// Returns true if the target's disk is known to have no room for `octets`.

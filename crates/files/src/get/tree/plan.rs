@@ -181,7 +181,7 @@ impl IndexReader<'_, '_> {
             }
             return Ok(());
         }
-        if self.is_planned_link(at, item) {
+        if self.is_planned_link(at, item)? {
             return Ok(());
         }
         match item {
@@ -198,19 +198,25 @@ impl IndexReader<'_, '_> {
 
     /// Returns true if the entry is made as a symbolic link. A link that could lead out of the copy
     /// is not: the copy may lie in another place than the producer's tree.
-    fn is_planned_link(&mut self, at: u32, item: &IndexItem<'_>) -> bool {
-        let Some(here) = self.here.as_ref().filter(|here| !here.is_closed) else { return false };
-        let Some((name, target)) = link_of(item).filter(|_| self.tree.options.links) else { return false };
+    fn is_planned_link(&mut self, at: u32, item: &IndexItem<'_>) -> Result<bool, GetError> {
+        let Some(here) = self.here.as_ref().filter(|here| !here.is_closed) else { return Ok(false) };
+        let link = link_of(item).filter(|_| self.tree.options.links);
+        let Some((name, target)) = link else { return Ok(false) };
         if !stays_in_tree(target, here.path.components().count()) {
-            return false;
+            return Ok(false);
         }
-        let is_there =
-            !here.is_new && self.tree.target_dir.is_link(&here.path, OsStr::from_bytes(name), target);
-        match is_there {
-            true => self.plan.unchanged += 1,
-            false => self.plan.links.push(PlannedFile { at, directory: here.number, start: 0 }),
+        let name = OsStr::from_bytes(name);
+        if !here.is_new && self.tree.target_dir.is_link(&here.path, name, target) {
+            self.plan.unchanged += 1;
+            return Ok(true);
         }
-        true
+        self.plan.links.push(PlannedFile { at, directory: here.number, start: 0 });
+        // A directory in the place of the link is deleted first, and counts as such.
+        let is_deleting = self.tree.options.delete && !here.is_new;
+        if is_deleting && self.tree.target_dir.is_directory(&here.path, name) {
+            self.tree.note_replaced(&here.path, name, &mut self.removals)?;
+        }
+        Ok(true)
     }
 
     /// Plans the fetch of a file, unless it is there. The directory of `wanted` is the current one.

@@ -2,7 +2,7 @@
 //! directory must not empty a folder: nothing is deleted from a folder that is no copy of the tree,
 //! and by default no more than half of a copy.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -103,14 +103,28 @@ impl Tree<'_> {
         };
         for name in names.into_iter().filter(|name| !is_known(name.as_bytes())) {
             if !is_copy {
-                let path = self.target_dir.path().to_owned();
-                return Err(GetError::NotCopy { path, name: self.name.clone() });
+                return Err(self.not_copy());
             }
             let is_directory = !self.filter.is_empty() && self.target_dir.is_directory(path, &name);
             if !self.filter.excludes(&path.join(&name), is_directory) {
                 removals.push(Removal { directory: path.to_owned(), name });
             }
         }
+        Ok(())
+    }
+
+    /// Adds the directory `name` in the directory `path` to `removals`, because a symbolic link
+    /// takes its place.
+    pub(super) fn note_replaced(
+        &self,
+        path: &Path,
+        name: &OsStr,
+        removals: &mut Vec<Removal>,
+    ) -> Result<(), GetError> {
+        if self.copy_state == CopyState::Other {
+            return Err(self.not_copy());
+        }
+        removals.push(Removal { directory: path.to_owned(), name: name.to_owned() });
         Ok(())
     }
 
@@ -148,6 +162,10 @@ impl Tree<'_> {
             }
         }
         Ok(())
+    }
+
+    fn not_copy(&self) -> GetError {
+        GetError::NotCopy { path: self.target_dir.path().to_owned(), name: self.name.clone() }
     }
 
     /// The failure of an operation in the directory `path`.
