@@ -396,14 +396,15 @@ impl KeyChain {
         self.files.remove(&in_key(certificate.key_name(), &certificate_file(name)))
     }
 
-    /// Deletes a key that was just made and never used. If it is the only one, there is no default
-    /// identity either, as before.
+    /// Deletes a key that was just made and never used. If its identity became the default one and
+    /// has no other key, there is no default identity either, as before.
     ///
     /// # Errors
     /// The folder cannot be written.
     pub fn take_back(&self, entry: &KeyEntry) -> Result<(), KeyChainError> {
         self.files.remove(&key_folder(entry.name.as_name()))?;
-        if self.list()?.keys.is_empty() && self.default_identity()?.is_some() {
+        let is_default = self.default_identity()?.is_some_and(|name| name.as_name() == entry.identity());
+        if is_default && self.list()?.keys.iter().all(|key| key.identity() != entry.identity()) {
             self.files.remove(DEFAULT_IDENTITY_FILE)?;
         }
         Ok(())

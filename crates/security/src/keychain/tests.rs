@@ -595,6 +595,10 @@ fn a_key_that_is_taken_back_leaves_nothing() {
     let kept = generate(&key_chain, "/b", None);
     key_chain.take_back(&generate(&key_chain, "/c", None)).unwrap();
     assert_eq!(again(&folder).key(None).unwrap().name, kept.name);
+    // A key that cannot be read stays the default one.
+    fs::write(key_path(&folder, &kept).join("name"), "damaged").unwrap();
+    key_chain.take_back(&generate(&key_chain, "/c", None)).unwrap();
+    assert_eq!(again(&folder).default_identity().unwrap(), Some(name("/b")));
     assert_eq!(key_chain.folder(), Some(&*folder.path().join("keys")));
     assert_eq!(KeyChain::in_memory().folder(), None);
 }
