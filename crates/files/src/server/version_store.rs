@@ -29,6 +29,12 @@ use crate::content::{FileStamp, FileTime};
 
 const HEADER: &str = "namely-versions 1";
 
+/// The text before the header's word about gaps.
+const GAPS: &str = "\ngaps ";
+
+/// Replaces the first octets of the word about gaps.
+const UNKNOWN_GAPS: &[u8] = b"??";
+
 /// Octets of a line at most: a path in hexadecimal, and eight numbers.
 const LINE_OCTETS_MAX: usize = 33 + 8 * 21;
 
@@ -144,7 +150,7 @@ impl StoredTable {
     ) -> String {
         let TableState { since_ns, has_gaps, floor } = state;
         let gaps = if *has_gaps { "yes" } else { "no" };
-        let header = format!("{HEADER}\nsince {since_ns}\ngaps {gaps}\nfloor {floor}\nboot {boot}\n");
+        let header = format!("{HEADER}\nsince {since_ns}{GAPS}{gaps}\nfloor {floor}\nboot {boot}\n");
         records.fold(header, |text, (key, record)| text + &record.line(key))
     }
 
@@ -208,6 +214,8 @@ pub(super) struct VersionStore {
     /// The file to append to, once the table was written, and its octets.
     file: Option<File>,
     octets: u64,
+    /// The position of the header's word about gaps.
+    gaps_at: u64,
     /// Records in the file, repeated ones included.
     lines: usize,
     boot: String,
@@ -231,7 +239,10 @@ impl VersionStore {
                 StoredTable::decode("", &boot)
             }
         };
-        Ok((VersionStore { folder, name, file: None, octets: 0, lines: 0, boot, _lock: lock }, table))
+        Ok((
+            VersionStore { folder, name, file: None, octets: 0, gaps_at: 0, lines: 0, boot, _lock: lock },
+            table,
+        ))
     }
 
     /// Returns true if most lines of the file are old ones of the table's `records`.
@@ -249,8 +260,16 @@ impl VersionStore {
         let text = StoredTable::encode(state, &self.boot, records);
         self.folder.replace(&self.name, format!("{}.new", self.name), text.as_bytes())?;
         self.octets = text.len() as u64;
+        self.gaps_at = text.find(GAPS).map_or(0, |at| at + GAPS.len()) as u64;
         self.file = self.folder.open_file(&self.name, OFlags::RDWR, Writers::this_user())?;
         Ok(())
+    }
+
+    /// Notes in the file that records are missing. Nothing is appended, because the disk may be
+    /// full.
+    pub(super) fn note_gaps(&self) -> io::Result<()> {
+        let file = self.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        file.write_all_at(UNKNOWN_GAPS, self.gaps_at)
     }
 
     /// Appends a record. It survives the end of the process, but is not synchronized to the disk.
@@ -325,8 +344,20 @@ mod tests {
         store.append(key("/a"), &record(2)).unwrap();
         assert!(matches!(open(), Err(StoreError::Busy)), "two servers would repeat versions");
         drop(store);
-        let (_, again) = open().unwrap();
+        let (mut store, again) = open().unwrap();
         assert_eq!(again.records, [(key("/a"), record(1)), (key("/a"), record(2))]);
         assert_eq!(again.state.since_ns, table.state.since_ns);
+        assert_eq!(again.state.has_gaps, namely_host::disk::boot_id().is_empty());
+
+        // A record that could not be stored is noted.
+        for has_gaps in [false, true] {
+            let state = TableState { has_gaps, ..again.state };
+            store.replace(&state, [(key("/a"), &record(2))].into_iter()).unwrap();
+            store.note_gaps().unwrap();
+            drop(store);
+            let (reopened, noted) = open().unwrap();
+            assert_eq!((noted.state.has_gaps, noted.records), (true, vec![(key("/a"), record(2))]));
+            store = reopened;
+        }
     }
 }

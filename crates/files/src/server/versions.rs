@@ -6,6 +6,7 @@
 //! last version of each path, and the stamp of its file. Another stamp raises the version.
 
 use std::collections::HashMap;
+use std::error::Error;
 
 use namely_wire::NameRef;
 
@@ -131,8 +132,7 @@ impl Versions {
     fn write(&mut self, key: PathKey, record: &VersionRecord) {
         let Some(store) = &mut self.store else { return };
         if let Err(error) = store.append(key, record) {
-            tracing::warn!(%error, "the versions of served files are not stored any more");
-            self.store = None;
+            self.leave_store(&error);
         } else if store.is_long(self.records.len()) {
             self.compact();
         }
@@ -145,8 +145,17 @@ impl Versions {
         entries.sort_unstable_by_key(|(_, entry)| entry.used);
         let records = entries.into_iter().map(|(key, entry)| (*key, &entry.record));
         if let Err(error) = store.replace(&self.state, records) {
-            tracing::warn!(%error, "the versions of served files are not stored any more");
-            self.store = None;
+            self.leave_store(&error);
+        }
+    }
+
+    /// Continues without the store, in which further records are missing.
+    fn leave_store(&mut self, error: &dyn Error) {
+        tracing::warn!(%error, "the versions of served files are not stored any more");
+        if let Some(store) = self.store.take()
+            && let Err(error) = store.note_gaps()
+        {
+            tracing::warn!(%error, "a later server may repeat versions of served files");
         }
     }
 }
