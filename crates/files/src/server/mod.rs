@@ -337,6 +337,12 @@ impl FileServer {
                 Facet::Index | Facet::Pack => self.publish_of_index(request, *version)?,
                 Facet::Plain | Facet::Listing | Facet::Range => {
                     let opened = self.root.find(request.path())?;
+                    // A request may have any version. A wrong one must not cost a listing.
+                    let stamp = FileStamp::of(&opened.stat);
+                    if opened.is_directory() && self.versions.is_other(request.path_name(), &stamp, *version)
+                    {
+                        return Err(Refusal::Gone);
+                    }
                     let present = self.present(request, &opened)?;
                     if present.version.number != *version {
                         return Err(Refusal::Gone);

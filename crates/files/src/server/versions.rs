@@ -92,6 +92,14 @@ impl Versions {
         Version { number: version, is_changing: true }
     }
 
+    /// Returns true if the directory of this `stamp` at `path` is known to have another version. The
+    /// size in the stamp is not compared: it stands for the listing, which takes long to read.
+    pub(super) fn is_other(&self, path: NameRef<'_>, stamp: &FileStamp, version: u64) -> bool {
+        self.records.get(&PathKey::of(path)).is_some_and(|Entry { record, .. }| {
+            record.is_of(&FileStamp { size: record.stamp.size, ..*stamp }) && record.version != version
+        })
+    }
+
     /// Returns the version of a file without a record.
     fn first(&self, stamp: &FileStamp) -> u64 {
         let TableState { since_ns, has_gaps, floor } = self.state;
@@ -214,6 +222,19 @@ mod tests {
         let old = FileStamp { mtime: FileTime { seconds: -5, nanoseconds: 0 }, ..stamp(7, 0, NOW_NS) };
         assert_eq!(of(old), future_ns + 3);
         assert_eq!(versions.of(path(1).as_name(), &old).number, NOW_NS);
+    }
+
+    #[test]
+    fn another_version_needs_no_listing() {
+        let mut versions = Versions::new(10);
+        let (directory, seen) = (path(0), stamp(7, NOW_NS - 9, NOW_NS));
+        assert!(!versions.is_other(directory.as_name(), &seen, 1), "it was never listed");
+        let version = versions.of(directory.as_name(), &seen).number;
+        let unread = FileStamp { size: 4096, ..seen };
+        assert!(versions.is_other(directory.as_name(), &unread, version + 1));
+        assert!(!versions.is_other(directory.as_name(), &unread, version));
+        let changed = stamp(7, NOW_NS, NOW_NS + 5);
+        assert!(!versions.is_other(directory.as_name(), &changed, version + 1));
     }
 
     #[test]
