@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -290,6 +290,20 @@ fn contents_are_compared_on_request() {
     assert!(fs::read(site.got().join("small")).unwrap() == content(100, 1));
     assert!(fs::read(site.got().join("large")).unwrap() == content(large, 1));
     assert_eq!(site.fetch(SYNC).unwrap().unchanged, 4, "their times are the producer's again");
+}
+
+#[test]
+fn new_permissions_fetch_no_large_file_again() {
+    let site = Site::new();
+    site.write("large", content(PACKED_OCTETS_MAX as usize + 1, 1));
+    site.fetch(SYNC).unwrap();
+    fs::set_permissions(site.served().join("large"), fs::Permissions::from_mode(0o700)).unwrap();
+    until("the new permissions", || {
+        let got = site.fetch(SYNC).unwrap();
+        assert_eq!((got.files, got.unchanged, got.failures), (0, 1, 0), "{:?}", got.failed);
+        (fs::metadata(site.got().join("large")).unwrap().mode() & 0o700 == 0o700).then_some(())
+    });
+    assert!(fs::read(site.got().join("large")).unwrap() == content(PACKED_OCTETS_MAX as usize + 1, 1));
 }
 
 #[test]

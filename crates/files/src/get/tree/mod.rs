@@ -27,7 +27,7 @@ use rustix::fs::FileType;
 
 pub use self::filter::{Filter, FilterError, PATTERNS_MAX};
 use self::listing::Entries;
-use self::place::{TargetDirectory, set_times};
+use self::place::{TargetDirectory, set_mode, set_times};
 use self::plan::{Plan, PlannedFile, PlannedLink, plan};
 pub use self::removal::SMALL_COPY_ENTRIES;
 use self::removal::{CopyState, RemovalCount};
@@ -488,7 +488,7 @@ impl Tree<'_> {
         let stamp = stamp.filter(|stamp| changed_ns == Some(stamp.changed_ns));
         let is_held = match self.options.compare_content {
             true => self.has_equal_content(path, &object, stamp),
-            false => self.options.resume && self.target_dir.holds(path, &object),
+            false => self.options.resume && self.is_unchanged(path, &object, stamp),
         };
         if is_held && self.has_listed_digest(path) {
             self.got.unchanged += 1;
@@ -547,8 +547,17 @@ impl Tree<'_> {
         digest_of(&file, octets).is_ok_and(|found| found == expected)
     }
 
+    /// Returns whether the file at `path` is that of `object`. If its size and time are equal but not
+    /// the version, the digests decide: new permissions or a copy by `cp -p` change a version, too.
+    fn is_unchanged(&mut self, path: &Path, object: &Object, stamp: Option<EntryStamp>) -> bool {
+        self.target_dir.holds(path, object)
+            || (!self.options.dry_run
+                && self.target_dir.has_size_and_time(path, object)
+                && self.has_equal_content(path, object, stamp))
+    }
+
     /// Returns whether the file at `path` has the content of `object`, by the digests in its
-    /// manifests. If so, the file receives the producer's time.
+    /// manifests. If so, the file receives the producer's time and permissions.
     fn has_equal_content(&mut self, path: &Path, object: &Object, stamp: Option<EntryStamp>) -> bool {
         let Some((file, octets)) = self.target_dir.open_own(path) else { return false };
         if object.octets() != Some(octets) {
@@ -560,10 +569,15 @@ impl Tree<'_> {
             return false;
         }
         if !self.options.dry_run {
-            set_times(&file, object.metadata.as_ref().and_then(|metadata| metadata.mtime_ns));
+            let metadata = object.metadata.as_ref();
             note_version(&*file, object);
             if let Some(stamp) = stamp {
                 note_stamp(&*file, stamp);
+            }
+            set_times(&file, metadata.and_then(|metadata| metadata.mtime_ns));
+            // Last, because the attributes are set only while this user may write the file.
+            if let Some(mode) = metadata.and_then(|metadata| metadata.mode) {
+                set_mode(&file, mode as u32);
             }
         }
         true

@@ -159,6 +159,16 @@ impl TargetDirectory {
         }
     }
 
+    /// Returns whether the file at `path` below the target has the size and the time of `object`, and
+    /// only this user may have written it.
+    pub(super) fn has_size_and_time(&mut self, path: &Path, object: &Object) -> bool {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return false };
+        let (Ok(folder), Some(metadata)) = (self.open(parent), &object.metadata) else { return false };
+        let Ok(Some(found)) = folder.look(name) else { return false };
+        let is_equal = metadata.size_octets.is_some_and(|octets| is_of(&found, octets, metadata.mtime_ns));
+        is_equal && metadata.mtime_ns.is_some() && self.writers.check_file(&found).is_ok()
+    }
+
     /// Opens the file at `path` below the target to read it, if only this user may have written it.
     /// Returns it with its octets.
     pub(super) fn open_own(&mut self, path: &Path) -> Option<(File, u64)> {
@@ -177,9 +187,11 @@ impl TargetDirectory {
         let is_equal =
             octets == content.len() as u64 && file.read_exact_at(&mut there, 0).is_ok() && there == content;
         if is_equal && !self.dry_run {
-            let mode = own::permissions(Some(u32::from(entry.mode)), true);
-            let _ = fchmod(&*file, Mode::from_raw_mode(mode));
+            if let Some(stamp) = entry.stamp {
+                note_stamp(&*file, stamp);
+            }
             set_times(&file, entry.mtime_ns);
+            set_mode(&file, u32::from(entry.mode));
         }
         is_equal
     }
@@ -369,6 +381,11 @@ fn fill(file: &File, mut content: &[u8], mtime_ns: Option<u64>) -> Result<(), Er
         }
     }
     mtime_ns.map_or(Ok(()), |ns| futimens(&**file, &times(ns)))
+}
+
+/// Sets the permissions of a file to the producer's, within the limits of this user.
+pub(super) fn set_mode(file: &File, mode: u32) {
+    let _ = fchmod(&**file, Mode::from_raw_mode(own::permissions(Some(mode), true)));
 }
 
 /// Sets the time of a file to the producer's, if that is known.
