@@ -658,3 +658,13 @@ fn errors_name_the_target_and_a_remedy() {
     let end = home.fails(2, ["get", "/lab", "-r", "copy", "--exclude", "a[b"]);
     assert!(end.contains("'['"), "{end}");
 }
+
+#[test]
+fn options_of_get_without_effect_are_refused() {
+    let home = Home::new();
+    for options in [["--no-resume", "-r"], ["--max-delete=5", "-r"], ["--links", "--delete"]] {
+        home.fails(2, ["get", "/lab", options[0], options[1]]);
+    }
+    let end = home.fails(2, ["get", "/lab", "-r", "--compare-content", "--dry-run"]);
+    assert!(end.contains("--compare-content") && end.contains("--dry-run"), "{end}");
+}

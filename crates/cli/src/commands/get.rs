@@ -71,8 +71,8 @@ pub struct Get {
     /// Continue an earlier, interrupted get: the default.
     #[arg(long)]
     resume: bool,
-    /// Discard what an earlier, interrupted get has left.
-    #[arg(long, conflicts_with = "resume")]
+    /// Discard what an earlier, interrupted get has left; with --recursive, --again does.
+    #[arg(long, conflicts_with_all = ["resume", "recursive"])]
     no_resume: bool,
     /// Sync the file to the disk before it gets its name.
     #[arg(long)]

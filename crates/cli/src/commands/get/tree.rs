@@ -29,7 +29,7 @@ pub(super) struct TreeArgs {
     #[arg(long, requires = "recursive", conflicts_with = "resume")]
     again: bool,
     /// With --recursive: compare the contents of files instead of their sizes and times.
-    #[arg(long, requires = "recursive", conflicts_with = "again")]
+    #[arg(long, requires = "recursive", conflicts_with_all = ["again", "dry_run"])]
     compare_content: bool,
     /// With --recursive: remove entries from the copy that the producer does not have. Links are
     /// removed, never followed.
