@@ -10,8 +10,13 @@ use std::time::{Duration, SystemTime};
 
 use common::{believing, connect, key_of, name, unwatched};
 use namely_files::{FileServer, GetError, GetOptions, Input, Put, PutOptions, ServeOptions, get};
+use namely_security::{Signer, sign_data};
 use namely_socket::Consumer;
 use namely_testkit::{Need, skip, until};
+use namely_transport::connection::Outbox;
+use namely_transport::serve::Producer;
+use namely_wire::rdr::{Metadata, metadata_name};
+use namely_wire::{DataBuilder, InterestView, LpHeaders, NackReason, Name};
 
 #[test]
 fn an_older_version_needs_permission_to_replace() {
@@ -81,6 +86,51 @@ fn stale_and_future_versions_are_refused() {
         assert!(matches!(error, GetError::TooOld { .. } | GetError::Future { .. }), "{error}");
         assert!(error.hint().is_some());
     }
+}
+
+/// Has metadata of version 2, whose segments are gone, and then only the earlier one of version 1.
+struct Replaying {
+    signer: Signer,
+    answers: u64,
+}
+
+impl Producer for Replaying {
+    fn prefixes(&self) -> Vec<Name> {
+        Vec::new()
+    }
+
+    fn answer(&mut self, interest: &InterestView<'_>, headers: &LpHeaders, outbox: &mut Outbox) {
+        let file = name("/p/f");
+        let (packet, content) = match interest.name.to_string().as_str() {
+            "/p/f/32=metadata" => {
+                self.answers += 1;
+                let version = if self.answers == 1 { 2 } else { 1 };
+                let metadata =
+                    Metadata { last_segment: Some(0), ..Metadata::new(file.join_version(version)) };
+                (metadata_name(file.as_name(), 1_700_000_000_000_000_000 + version), metadata.to_vec())
+            }
+            "/p/f/v=1/seg=0" => (file.join_version(1).join_segment(0), b"old".to_vec()),
+            _ => {
+                let refused = LpHeaders { nack: Some(NackReason::NoRoute), ..*headers };
+                return outbox.send(&refused, interest.wire);
+            }
+        };
+        let last = Name::new().join_segment(0);
+        let builder = DataBuilder::new(packet.as_name()).freshness_ms(1);
+        let builder = builder.final_block_id(last.as_name().last().unwrap());
+        outbox.send(headers, &sign_data(&builder, &content, &self.signer).unwrap());
+    }
+}
+
+#[test]
+fn an_earlier_answer_replaces_no_later_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let (signer, anchor) = key_of("/p");
+    let consumer = connect(Replaying { signer, answers: 0 }, believing(anchor));
+    let target = directory.path().join("f");
+    let error = get(&consumer, &name("/p/f"), &target, GetOptions::default(), &mut unwatched).unwrap_err();
+    assert!(matches!(error, GetError::Interrupted { .. }), "{error}");
+    assert!(!target.exists());
 }
 
 /// A server of `directory/served`, and a socket to it.

@@ -165,7 +165,11 @@ fn following<T>(
         match fetch(&object) {
             Err(error @ GetError::Changed { octets: 0, .. }) => {
                 changed(&error);
-                object = find_file(consumer, &object.name.as_name().without_last(1).to_name())?;
+                let found = find_file(consumer, &object.name.as_name().without_last(1).to_name())?;
+                // Another cache may return an earlier copy. Then the version is gone once more.
+                if found.as_of_ns >= object.as_of_ns {
+                    object = found;
+                }
             }
             other => return other,
         }
@@ -427,18 +431,19 @@ fn newer_version(consumer: &Consumer, error: &FetchError, object: &Object) -> Op
     if !may_be_gone || object.metadata.is_none() {
         return None;
     }
+    // Only metadata that was made later than that of the fetch states a newer version.
+    let is_later = |found: &Object| found.as_of_ns.is_none() || found.as_of_ns > object.as_of_ns;
     let name = object.name.as_name().without_last(1).to_name();
     let mut found = consumer.find(&name).ok()?;
     for pauses in 0..METADATA_PAUSES {
-        // Metadata that was made later than that of the fetch states the newest version.
-        if found.name != object.name || found.as_of_ns > object.as_of_ns {
+        if is_later(&found) {
             break;
         }
-        // A cache may return its copy as long as that is fresh.
+        // A cache may return an earlier copy as long as that is fresh.
         std::thread::sleep(Duration::from_millis(100 << pauses));
         found = consumer.find(&name).ok()?;
     }
-    (found.name != object.name).then_some(found.name)
+    (is_later(&found) && found.name != object.name).then_some(found.name)
 }
 
 /// The error of an operation on the partial file.
