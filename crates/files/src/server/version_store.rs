@@ -231,7 +231,7 @@ impl VersionStore {
         let lock = folder.open_or_create(format!("{name}.lock"), OFlags::RDWR, own)?;
         let lock = Lock::take(lock.into_inner())?.ok_or(StoreError::Busy)?;
         let boot = boot_id();
-        let table = match folder.read(&name, OCTETS_MAX, own) {
+        let mut table = match folder.read(&name, OCTETS_MAX, own) {
             Ok(None) => StoredTable { state: TableState::new(), records: Vec::new() },
             Ok(Some(octets)) => StoredTable::decode(&String::from_utf8_lossy(&octets), &boot),
             Err(error) => {
@@ -239,6 +239,10 @@ impl VersionStore {
                 StoredTable::decode("", &boot)
             }
         };
+        if table.state.since_ns > clock::unix_ns() {
+            // The clock was set back. A change since then seems to be older than the table.
+            table.state.since_ns = 0;
+        }
         Ok((
             VersionStore { folder, name, file: None, octets: 0, gaps_at: 0, lines: 0, boot, _lock: lock },
             table,
@@ -348,6 +352,13 @@ mod tests {
         assert_eq!(again.records, [(key("/a"), record(1)), (key("/a"), record(2))]);
         assert_eq!(again.state.since_ns, table.state.since_ns);
         assert_eq!(again.state.has_gaps, namely_host::disk::boot_id().is_empty());
+
+        // A clock that was set back makes no change older than the table.
+        let later = TableState { since_ns: u64::MAX, ..again.state };
+        store.replace(&later, std::iter::empty::<(PathKey, &VersionRecord)>()).unwrap();
+        drop(store);
+        let (mut store, set_back) = open().unwrap();
+        assert_eq!(set_back.state.since_ns, 0);
 
         // A record that could not be stored is noted.
         for has_gaps in [false, true] {
