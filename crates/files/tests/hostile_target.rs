@@ -320,7 +320,7 @@ proptest! {
         }
         fetch_beside(&site, &world, &second, GetOptions { delete: true, ..SYNC });
         prop_assert!(world.outside() == before);
-        // The acts may have ended both fetches before the target was a copy. Then nothing is deleted.
+        // The acts may have ended both fetches before the target was a copy: nothing is deleted.
         let _ = site.fetch(SYNC);
         // Files that were left behind do not count as fetched.
         let alone = site.fetch(GetOptions { delete: true, ..SYNC });

@@ -270,8 +270,8 @@ impl PartFile {
         Ok(())
     }
 
-    /// Returns true if enough octets follow those that the journal counts. A long journal is written
-    /// less often, so that it takes a small share of the time and of the octets written.
+    /// Returns true if enough octets follow those that the journal counts. A long journal is
+    /// written less often, so that it takes a small share of the time and of the octets written.
     fn is_note_due(&self) -> bool {
         let pause = self.spans.list().len() as u64 * NOTE_OCTETS;
         self.noted.0 == 0 || self.checkpoint.1.saturating_sub(self.noted.1) >= pause

@@ -92,8 +92,8 @@ impl Versions {
         Version { number: version, is_changing: true }
     }
 
-    /// Returns true if the directory of this `stamp` at `path` is known to have another version. The
-    /// size in the stamp is not compared: it stands for the listing, which takes long to read.
+    /// Returns true if the directory of this `stamp` at `path` is known to have another version.
+    /// The size in the stamp is not compared: it stands for the listing, which takes long to read.
     pub(super) fn is_other(&self, path: NameRef<'_>, stamp: &FileStamp, version: u64) -> bool {
         self.records.get(&PathKey::of(path)).is_some_and(|Entry { record, .. }| {
             record.is_of(&FileStamp { size: record.stamp.size, ..*stamp }) && record.version != version

@@ -547,8 +547,9 @@ impl Tree<'_> {
         digest_of(&file, octets).is_ok_and(|found| found == expected)
     }
 
-    /// Returns whether the file at `path` is that of `object`. If its size and time are equal but not
-    /// the version, the digests decide: new permissions or a copy by `cp -p` change a version, too.
+    /// Returns whether the file at `path` is that of `object`. If its size and time are equal but
+    /// not the version, the digests decide: new permissions or a copy by `cp -p` change a version,
+    /// too.
     fn is_unchanged(&mut self, path: &Path, object: &Object, stamp: Option<EntryStamp>) -> bool {
         self.target_dir.holds(path, object)
             || (!self.options.dry_run

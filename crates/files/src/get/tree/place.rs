@@ -159,8 +159,8 @@ impl TargetDirectory {
         }
     }
 
-    /// Returns whether the file at `path` below the target has the size and the time of `object`, and
-    /// only this user may have written it.
+    /// Returns whether the file at `path` below the target has the size and the time of `object`,
+    /// and only this user may have written it.
     pub(super) fn has_size_and_time(&mut self, path: &Path, object: &Object) -> bool {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return false };
         let (Ok(folder), Some(metadata)) = (self.open(parent), &object.metadata) else { return false };
