@@ -35,8 +35,8 @@ impl AwaitedTarget {
         }
     }
 
-    /// Returns true if the face of this Ethernet group is there. Neighbor discovery makes it, too, as
-    /// soon as the device is there.
+    /// Returns true if the face of this Ethernet group is there. Neighbor discovery makes it, too,
+    /// as soon as the device is there.
     fn is_served(&self, plane: &DataPlane) -> bool {
         let AwaitedTarget::EthernetGroup { interface, group } = self else { return false };
         let (remote, local) = (FaceUri::Ether(*group), FaceUri::Device(interface.clone()));

@@ -13,8 +13,8 @@ use namely_wire::{Component, Name};
 use crate::error::errno;
 use crate::filesystem::Failure;
 
-/// Octets of a listed name (`FUSE_NAME_MAX` of the kernel, which fails a whole listing with a longer
-/// one).
+/// Octets of a listed name (`FUSE_NAME_MAX` of the kernel, which fails a whole listing with a
+/// longer one).
 ///
 /// # Limit
 /// The entry is left out.

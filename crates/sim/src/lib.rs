@@ -42,6 +42,7 @@ mod alarm;
 mod behaviour;
 mod behaviours;
 pub mod bottleneck;
+mod discoveries;
 mod disk;
 mod engine;
 mod event;

@@ -104,8 +104,8 @@ fn reordering_causes_no_retransmission_on_reliable_links() {
         if loss_ppm == 0 {
             assert_eq!((counts.again, back.again, counts.refused, back.refused), (0, 0, 0, 0));
         } else {
-            // A frame is sent again if it, or only its acknowledgement, was lost. A frame of the way
-            // back has some four acknowledgements.
+            // A frame is sent again if it, or only its acknowledgement, was lost. A frame of the
+            // way back has some four acknowledgements.
             let most = counts.lost + 8 * back.lost;
             assert!((counts.lost..most).contains(&counts.again), "{counts:?} {back:?}");
         }

@@ -181,8 +181,8 @@ fn source_of(local: &SocketAddr) -> (IpAddr, Option<u32>) {
     (local.ip(), scope_of(local))
 }
 
-/// Returns true for the failures to reach a peer that come from this machine's addresses and routes.
-/// Others, such as a lack of descriptors, prove nothing about the present socket.
+/// Returns true for the failures to reach a peer that come from this machine's addresses and
+/// routes. Others, such as a lack of descriptors, prove nothing about the present socket.
 fn is_unreachable(errno: Errno) -> bool {
     matches!(
         errno,
