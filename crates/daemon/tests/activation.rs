@@ -180,14 +180,14 @@ fn the_units_name_manuals_and_network() {
         let line = service.lines().find(|line| line.starts_with(&format!("{key}="))).unwrap();
         assert!(line.contains("network-online.target"), "{line}");
     }
-    let (build, page) = (read("packaging/deb/build"), read("docs/install.md"));
+    let (stage, page) = (read("packaging/stage"), read("docs/install.md"));
+    assert!(stage.contains("packaging/systemd/user/*.service"), "the packages have the users' units");
     for unit in ["namely.service", "namely-serve@.service"] {
         let text = read(&format!("packaging/systemd/user/{unit}"));
         assert!(
             text.contains("\nDocumentation=man:namely-") && text.contains("WantedBy=default.target"),
             "{unit}"
         );
-        assert!(build.contains(&format!("namely/usr/lib/systemd/user/{unit}")), "the package has {unit}");
     }
     assert!(page.contains("systemctl --user enable --now namely") && page.contains("serve/data.conf"));
 }

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use namely_discovery::message::{OwnHello, OwnReply};
 use namely_discovery::{
-    Action, Config, Counters, Discovery, Face, InterfaceId, Key, LinkAddress, LinkState, NeighbourStatus,
-    Note, Phase, Proof, ReceivedPacket, Recipient, limits,
+    Action, Config, Discovery, Face, InterfaceId, Key, LinkAddress, LinkState, Note, Proof, ReceivedPacket,
+    Recipient, limits,
 };
 use namely_forwarder::{FaceId, FaceProperties, Outgoing};
 use namely_messages::{Route, RouteOrigin, route_flags};
