@@ -279,7 +279,7 @@ fn every_dataset_is_parsed_from_its_name() {
     for dataset in Dataset::ALL.iter().copied().filter(|d| !asks_for_less.contains(d)) {
         let prefix = dataset.prefix(Scope::Localhost);
         for (suffix, version, segment) in
-            [("", None, None), ("/v=5", Some(5), None), ("/v=5/seg=2", Some(5), Some(2))]
+            [("/", None, None), ("/v=5", Some(5), None), ("/v=5/seg=2", Some(5), Some(2))]
         {
             let wire = InterestBuilder::new(prefix.join_name(name(suffix).as_name())).build();
             let expected = DatasetRequest {
