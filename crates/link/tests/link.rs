@@ -566,6 +566,17 @@ fn a_lost_fragment_loses_only_its_packet() {
     assert_eq!(drops(&network.ends[1], "reassembly_timeout"), 1);
 }
 
+/// The search for other fragments once counted from 0 to the present TxSequence, under the lock.
+#[test]
+fn the_last_lost_frame_needs_no_search() {
+    let mut from = Service::new(reliable(1500), ReassemblyTotal::new(usize::MAX), u64::MAX / 3);
+    send(&mut from, LpHeaders::default(), &packet(5, 100, 1), 0);
+    while let Some(due_ns) = from.due_ns() {
+        from.tick(due_ns, &mut |_| ());
+    }
+    assert_eq!(drops(&from, "retransmissions_exhausted"), 1);
+}
+
 #[test]
 fn a_dead_peer_costs_three_retransmissions() {
     let mut network = Network::new(reliable(500), 1);
