@@ -647,7 +647,7 @@ fn a_read_only_mount_is_refused() {
         "mount -t tmpfs none \"$1\" && mkdir \"$1/cs\" && mount -o remount,ro \"$1\" && shift && exec \"$@\"";
     let mut command = std::process::Command::new("unshare");
     command.args(["--mount", "--map-root-user", "sh", "-c", script, "sh"]).arg(dir.path());
-    command.arg(env!("CARGO_BIN_EXE_namelyd")).args(["--no-config", "--listen", "unix:///nowhere/y.sock"]);
+    command.arg(env!("CARGO_BIN_EXE_namelyd")).args(["--no-config", "--listen", "udp://127.0.0.1:0"]);
     command.arg("--cs-disk").arg(dir.path().join("cs"));
     let (status, _, said) = run(command);
     if said.contains("mount:") || said.contains("unshare") {
