@@ -246,8 +246,8 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
 
     /// Removes all frames of a packet.
     fn forget_message(&mut self, message: u64) {
-        // Without a frame there is no first TxSequence. Counting from 0 would take for ever, because
-        // the first one of a link is random.
+        // Without a frame there is no first TxSequence. Counting from 0 would take years, because a
+        // link begins with a random one.
         let Some((first, _)) = self.unacked.first() else { return };
         for tx_sequence in first..self.unacked.next() {
             if self.unacked.get(tx_sequence).is_some_and(|unacked| unacked.outline.message() == message) {

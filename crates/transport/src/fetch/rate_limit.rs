@@ -62,8 +62,8 @@ mod tests {
     fn a_rate_is_exact_over_seconds() {
         for (rate, step_ns) in [(100_000, MS), (1_000_000, 20 * MS), (100_000_000, 10 * MS)] {
             let octets = octets_requested(rate, 10_000 * MS, step_ns);
-            // Without the last step, which is not polled; with the allowance of the start. One packet
-            // more or less.
+            // Without the last step, which is not polled; with the allowance of the start. One
+            // packet more or less.
             let least = 10 * rate - rate * step_ns / (1000 * MS) - 8800;
             let most = 10 * rate + rate / 20 + 8800;
             assert!((least..=most).contains(&octets), "{rate}: {octets}");
