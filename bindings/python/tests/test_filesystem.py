@@ -236,7 +236,8 @@ def both(fs: NamelyFileSystem, odd: str) -> Both:
 
 
 def test_folders_agree_with_a_local_file_system(both: Both, odd: str) -> None:
-    folders = [odd, *(path for path in both.local.find(odd, withdirs=True) if os.path.isdir(path))]
+    # Some versions of fsspec find the folder itself, too.
+    folders = sorted({odd, *(path for path in both.local.find(odd, withdirs=True) if os.path.isdir(path))})
     assert len(folders) == 5
     for folder in folders:
         for method in ("ls", "listdir"):

@@ -272,7 +272,9 @@ class NamelyFile(AbstractBufferedFile):  # type: ignore[misc]
         if size is None:
             size = self._stream.seek(0, 2)
         super().__init__(fs, path, *args, size=size, **kwargs)
-        self.kwargs = {**self.kwargs, "version": self._stream.name}
+        # What remains of `kwargs`. The library's types do not mention it.
+        options: dict[str, Any] = vars(self)["kwargs"]
+        self.kwargs = {**options, "version": self._stream.name}
 
     @property
     def version(self) -> str:
