@@ -181,8 +181,10 @@ def helm_renders_the_same_and_finds_no_fault():
     with tempfile.TemporaryDirectory() as work:
         file = Path(work) / "values.yaml"
         file.write_text(yaml.safe_dump(ALL))
+        # Without a cluster, a helm that Go has built assumes Kubernetes 1.20.
         for words in (["lint", "--strict", CHART], ["template", "namely", CHART, "--values", file]):
-            done = subprocess.run(["helm", *words], capture_output=True, text=True, timeout=120, check=False)
+            command = ["helm", *words, "--kube-version", "1.31.0"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
             assert done.returncode == 0, done.stdout + done.stderr
         theirs = plain([thing for thing in yaml.safe_load_all(done.stdout) if thing])
     assert theirs == plain(rendered(ALL))

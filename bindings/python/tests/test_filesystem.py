@@ -224,6 +224,8 @@ class Both:
                 return getattr(fs, method)(path, *arguments, **options)
             except FileNotFoundError:
                 return FileNotFoundError
+            except IsADirectoryError:
+                return IsADirectoryError
 
         expected, found = self.there(result(self.local, path)), result(self.fs, self.there(path))
         assert (sorted(found) if isinstance(found, list) else found) == expected, (method, path, arguments, options)
