@@ -94,7 +94,8 @@ impl Victim {
 impl Get {
     fn once(&self) -> Result<(), Error> {
         let target = self.shared.to_string_lossy();
-        let arguments = ["get", "--recursive", "--delete", &self.name, &target];
+        // The attacker puts many entries there, so most of the copy is deleted.
+        let arguments = ["get", "--recursive", "--delete", "--max-delete=1000000", &self.name, &target];
         let output = self.namely.dir().join("tree");
         self.namely.run(&arguments, Some(&output), FETCH_LIMIT, &self.interrupt)
     }

@@ -157,7 +157,7 @@ impl Router {
             &["ls", name],
             &["ls", name, "--long"],
             &["get", name, "--recursive", "--dry-run", &target],
-            &["get", name, "--recursive", "--delete", &target],
+            &["get", name, "--recursive", "--delete", "--max-delete=1000000", &target],
         ];
         let lies: [&[&str]; 3] = [
             &["route", "add", "/a", "1"],
