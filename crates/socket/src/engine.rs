@@ -39,8 +39,9 @@ pub(crate) trait Role: Send + 'static {
     /// Processes a received packet.
     fn take(&mut self, incoming: Incoming<'_>, outbox: &mut Outbox);
 
-    /// Called after all packets of one round were processed.
-    fn settle(&mut self, _: &mut Connection) {}
+    /// Called after all packets of one round were processed, with the time by the connection's
+    /// clock.
+    fn settle(&mut self, _now_ns: u64) {}
 
     /// Returns true if the socket needs no driver until the next order.
     fn is_idle(&mut self) -> bool {
@@ -104,23 +105,24 @@ impl<R: Role> Driver<R> {
         while let Ok(order) = self.orders.try_recv() {
             self.role.order(order, &mut self.connection);
         }
-        self.read_after_pause()?;
+        // Read once, for the check of a pause and for the end of the wait.
+        let now_ns = self.connection.now_ns();
+        self.read_after_pause(now_ns)?;
         let mut due_ns = self.role.poll(&mut self.connection);
         self.due_ns = due_ns;
         if let Some(wait) = wait {
-            due_ns = due_ns.min(self.connection.now_ns() + wait.as_nanos() as u64);
+            due_ns = due_ns.min(now_ns + wait.as_nanos() as u64);
         }
         let role = &mut self.role;
         self.connection.turn(due_ns, &mut |incoming, outbox| role.take(incoming, outbox))?;
-        self.role.settle(&mut self.connection);
         self.read_ns = self.connection.now_ns();
+        self.role.settle(self.read_ns);
         Ok(())
     }
 
     /// Passes the waiting packets to the role before it counts their Interests as lost. A process
     /// may be stopped, and a thread that drives inline writes files between two rounds.
-    fn read_after_pause(&mut self) -> Result<(), ConnectionError> {
-        let now_ns = self.connection.now_ns();
+    fn read_after_pause(&mut self, now_ns: u64) -> Result<(), ConnectionError> {
         if now_ns < self.due_ns || now_ns.saturating_sub(self.read_ns) < PAUSE_NS {
             return Ok(());
         }

@@ -218,8 +218,7 @@ impl Role for ConsumerRole {
         }
     }
 
-    fn settle(&mut self, connection: &mut Connection) {
-        let now_ns = connection.now_ns();
+    fn settle(&mut self, now_ns: u64) {
         self.transfers.iter_mut().for_each(|transfer| transfer.settle(now_ns));
     }
 

@@ -394,10 +394,11 @@ impl Fetch {
         slot.sent_ns = now_ns;
         slot.before = before; // the rate is measured from here
         let (attempts, again) = (slot.attempts, slot.attempts > 1);
-        let held_to_ns = self.rate.held_until_ns.min(now_ns);
-        let held_ns = self.rate.held_from_ns.take().map_or(0, |from_ns| held_to_ns.saturating_sub(from_ns));
-        // Nor does the time for which the caller allowed no request.
-        self.silence.received_at_ns = self.silence.received_at_ns.saturating_add(held_ns).min(now_ns);
+        if let Some(from_ns) = self.rate.held_from_ns.take() {
+            // Nor does the time for which the caller allowed no request.
+            let held_ns = self.rate.held_until_ns.min(now_ns).saturating_sub(from_ns);
+            self.silence.received_at_ns = self.silence.received_at_ns.saturating_add(held_ns).min(now_ns);
+        }
         if self.in_flight == 0 {
             self.silence.quiet_since_ns = now_ns;
         }
