@@ -326,6 +326,11 @@ impl VerifiedManifest {
         self.manifest.hash
     }
 
+    /// The digest of `segment`, if it is listed.
+    pub fn digest(&self, segment: u64) -> Option<&[u8; DIGEST_OCTETS]> {
+        self.manifest.digest(segment)
+    }
+
     /// Verifies a segment of the object: one pass of hashing, no signature.
     ///
     /// # Errors

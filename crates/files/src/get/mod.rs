@@ -299,8 +299,12 @@ fn fill(
     }
     if part.others() > 0 {
         let mut read = |octets: &mut [u8], offset| part.read_at(octets, offset);
-        let EqualPart { segments, octets } = equal_part(consumer, object, part.others(), &mut read, watch);
+        let equal = equal_part(consumer, object, part.others(), &mut read, watch);
+        let EqualPart { segments, octets, error } = equal;
         part.keep(segments, octets).map_err(fault)?;
+        if let Some(error) = error {
+            return Err(error);
+        }
     }
     let (segment, kept_octets) = part.resumed();
     let is_whole = kept_octets > 0 && object.segments == Some(segment);

@@ -10,8 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use namely_security::{
-    ManifestError, Preparation, RevocationStatement, RevocationStatus, TrustReason, Verified,
-    VerifiedManifest, Verifier, manifest_name, revocation_prefix,
+    Preparation, RevocationStatement, RevocationStatus, TrustReason, Verified, Verifier, revocation_prefix,
 };
 use namely_transport::connection::Answer;
 use namely_transport::object::{
@@ -289,24 +288,6 @@ impl<'a> Job<'a> {
             self.check_revocation(reason)?;
         }
         Ok(())
-    }
-
-    /// Fetches manifest `index` of `object`.
-    pub(super) fn manifest(&mut self, object: &Object, index: u64) -> Result<Verified, FetchError> {
-        let name = manifest_name(object.name.as_name(), index);
-        let read = self.params.read;
-        let interest = InterestBuilder::new(name.clone()).lifetime_ms(read.lifetime_ms);
-        let data = self.requesting(|requester, verifier| {
-            Discovery::new(requester, verifier, read).packet(&interest, name.as_name())
-        })?;
-        self.check_revocation(data.reason())?;
-        match VerifiedManifest::open_of_at_most(object.manifest_entries, &data) {
-            Ok(manifest) if manifest.object() == object.name.as_name() && data.name() == name.as_name() => {
-                Ok(data)
-            }
-            Ok(_) => Err(ObjectError::Manifest { name, error: ManifestError::Inconsistent }.into()),
-            Err(error) => Err(ObjectError::Manifest { name, error }.into()),
-        }
     }
 
     /// Fetches `parts` of `object`. Each part begins after the end of the previous one.

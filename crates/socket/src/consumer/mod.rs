@@ -194,17 +194,6 @@ impl Consumer {
         Job::here(&self.shared, params, &stopped).find(name)
     }
 
-    /// Fetches manifest `index` of `object`, verified. It lists the digests of the segments, by
-    /// which octets that the caller has are compared with the object's. Runs on the calling thread.
-    ///
-    /// # Errors
-    /// The object has no manifests, or as [`Consumer::fetch`].
-    pub fn manifest(&self, object: &Object, index: u64) -> Result<Verified, FetchError> {
-        let params = self.params(&object.name)?;
-        let stopped = into::stop_after(self.shared.options().timeout);
-        Job::here(&self.shared, params, &stopped).manifest(object, index)
-    }
-
     /// Fetches `part` of `object` into `sink`, verified and in order, without a limit of size. An
     /// interrupted fetch can be resumed at the end of the sink's content. `watch` is called about
     /// ten times a second and at the end; it may stop the fetch. Runs on the calling thread, which
