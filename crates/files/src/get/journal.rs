@@ -2,21 +2,23 @@
 //! resumed.
 //!
 //! ```text
-//! namely-journal 3
+//! namely-journal 4
 //! object /p/file/v=1700000000000000000
 //! segments 480
 //! octets 3840000
 //! boot 3d1e6f7c-…
 //! synced no
 //! file 2049 131842
+//! check spans
 //! span 1048576 2cf2…
 //! …
 //! hmac-sha256 5e88…
 //! ```
 //!
 //! The first `octets` octets of the partial file are the verified content of the first `segments`
-//! segments. The spans are digests of consecutive octets from the beginning on (`spans`), by which
-//! a later fetch checks them. They may reach beyond `octets`.
+//! segments. A later fetch checks them: `check manifests` means by the digests in the manifests of
+//! the object. The spans are digests of consecutive octets from the beginning on (`spans`). They
+//! may reach beyond `octets`.
 //!
 //! A killed process loses none of its writes, because they are in the system's cache; a machine
 //! that stops loses the cache. So a journal of another boot counts only if the file had been
@@ -33,7 +35,7 @@ use namely_wire::Name;
 
 use super::spans::{SPANS_MAX, Span, Spans};
 
-const HEADER: &str = "namely-journal 3";
+const HEADER: &str = "namely-journal 4";
 
 /// Input to a journal's code in addition to its text, so that the code is valid for journals only.
 const CONTEXT: &[u8] = b"namely partial file\0";
@@ -55,8 +57,16 @@ pub(super) struct Journal {
     /// Whether the octets were synchronized.
     pub(super) synced: bool,
     pub(super) file: FileId,
-    /// Digests of the octets, or of more.
-    pub(super) spans: Spans,
+    pub(super) check: Check,
+}
+
+/// The digests by which a later fetch checks the octets of a partial file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Check {
+    /// Those in the manifests of the object, so that the fetch computes none.
+    Manifests,
+    /// Those in the journal. They may cover more octets.
+    Spans(Spans),
 }
 
 /// Identifies the partial file.
@@ -80,9 +90,15 @@ impl Journal {
             "{HEADER}\nobject {}\nsegments {}\noctets {}\nboot {}\nsynced {synced}\nfile {} {}\n",
             self.object, self.segments, self.octets, self.boot, self.file.device, self.file.inode
         );
-        for Span { octets, digest } in self.spans.list() {
-            // Writing to a string does not fail.
-            let _ = writeln!(text, "span {octets} {}", hex(digest));
+        match &self.check {
+            Check::Manifests => text.push_str("check manifests\n"),
+            Check::Spans(spans) => {
+                text.push_str("check spans\n");
+                for Span { octets, digest } in spans.list() {
+                    // Writing to a string does not fail.
+                    let _ = writeln!(text, "span {octets} {}", hex(digest));
+                }
+            }
         }
         let code = hex(&secret.code(&text));
         let _ = writeln!(text, "hmac-sha256 {code}");
@@ -108,9 +124,17 @@ impl Journal {
         let synced = field("synced")? == "yes";
         let (device, inode) = field("file")?.split_once(' ')?;
         let file = FileId { device: device.parse().ok()?, inode: inode.parse().ok()? };
+        let is_listed = match field("check")? {
+            "manifests" => true,
+            "spans" => false,
+            _ => return None,
+        };
         let spans = lines.map(span_of).collect::<Option<Vec<Span>>>()?;
-        let spans = Spans::from_list(spans).filter(|spans| spans.octets() >= octets)?;
-        Some(Journal { object, segments, octets, boot, synced, file, spans })
+        let check = match is_listed {
+            true => spans.is_empty().then_some(Check::Manifests)?,
+            false => Check::Spans(Spans::from_list(spans).filter(|spans| spans.octets() >= octets)?),
+        };
+        Some(Journal { object, segments, octets, boot, synced, file, check })
     }
 
     /// Returns true if a fetch of another version of `object` wrote the partial file `file`.
@@ -186,13 +210,13 @@ mod tests {
             boot: "b".into(),
             synced: false,
             file: FileId { device: 2049, inode: 131_842 },
-            spans: spans(3_840_000),
+            check: spans(3_840_000),
         }
     }
 
     /// A span, as of a fetch that has received more octets than the journal counts.
-    fn spans(octets: u64) -> Spans {
-        Spans::from_list(vec![Span { octets, digest: [0xa5; 32] }]).unwrap()
+    fn spans(octets: u64) -> Check {
+        Check::Spans(Spans::from_list(vec![Span { octets, digest: [0xa5; 32] }]).unwrap())
     }
 
     const SECRET: ResumeSecret = ResumeSecret([7; 32]);
@@ -211,10 +235,31 @@ hmac-sha256 94c13985a3225f215a59244471697399c95e3335620a62487120271494d169be
     #[test]
     fn a_journal_without_digests_starts_again() {
         assert_eq!(Journal::decode(OF_0_1_0, &SECRET), None);
-        let too_short = Journal { spans: spans(3_839_999), ..journal() };
+        let too_short = Journal { check: spans(3_839_999), ..journal() };
         assert_eq!(Journal::decode(&too_short.encode(&SECRET), &SECRET), None);
-        let longer = Journal { spans: spans(3_840_001), ..journal() };
+        let longer = Journal { check: spans(3_840_001), ..journal() };
         assert_eq!(Journal::decode(&longer.encode(&SECRET), &SECRET), Some(longer));
+    }
+
+    /// Signs lines as a journal.
+    fn signed(body: &str) -> String {
+        format!("{body}hmac-sha256 {}\n", hex(&SECRET.code(body)))
+    }
+
+    #[test]
+    fn a_journal_has_one_kind_of_check() {
+        let listed = Journal { check: Check::Manifests, ..journal() };
+        let text = listed.encode(&SECRET);
+        assert_eq!(Journal::decode(&text, &SECRET), Some(listed));
+        let (body, _) = text.trim_end().rsplit_once('\n').unwrap();
+        let body = format!("{body}\n");
+        assert_eq!(signed(&body), text);
+        let with_span = format!("{body}span 3840000 {}\n", "a5".repeat(32));
+        let unknown = body.replace("check manifests", "check nothing");
+        let of_version_3 = body.replace("check manifests\n", "").replace("journal 4", "journal 3");
+        for body in [with_span, unknown, of_version_3] {
+            assert_eq!(Journal::decode(&signed(&body), &SECRET), None, "{body}");
+        }
     }
 
     #[test]
@@ -222,7 +267,8 @@ hmac-sha256 94c13985a3225f215a59244471697399c95e3335620a62487120271494d169be
         let span = Span { octets: 1 << 40, digest: [0xff; 32] };
         let spans = Spans::from_list(vec![span; SPANS_MAX + 64]).unwrap();
         let name: Name = format!("/{}", "x".repeat(8000)).parse().unwrap();
-        let longest = Journal { object: name.join_version(u64::MAX), spans, ..journal() };
+        let check = Check::Spans(spans);
+        let longest = Journal { object: name.join_version(u64::MAX), check, ..journal() };
         assert!((longest.encode(&SECRET).len() as u64) < JOURNAL_OCTETS_MAX);
     }
 

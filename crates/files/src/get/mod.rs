@@ -34,7 +34,7 @@ pub use self::journal::ResumeSecret;
 pub use self::options::GetOptions;
 pub use self::part::PART_SUFFIX;
 use self::part::PartFile;
-use self::reuse::{EqualPart, equal_part};
+use self::reuse::{EqualPart, Sizes, damaged_part, equal_part};
 use self::target::Target;
 pub use self::tree::{
     DEPTH_MAX, FAILED_MAX, FetchedTree, Filter, FilterError, PATTERNS_MAX, SMALL_COPY_ENTRIES, TreeEvent,
@@ -67,8 +67,8 @@ pub struct FetchedFile {
     pub progress: Progress,
     /// Octets reused from an earlier fetch.
     pub resumed_octets: u64,
-    /// Ranges of the partial file that had changed since an earlier fetch verified them. They were
-    /// fetched again.
+    /// Ranges of the partial file with octets that had changed since an earlier fetch verified
+    /// them. They were fetched again.
     pub damaged: Vec<Range<u64>>,
     /// The reason for trusting its metadata; none for an object without metadata.
     pub reason: Option<TrustReason>,
@@ -287,6 +287,7 @@ fn fill(
     watch: &mut dyn FnMut(&Progress) -> Flow,
 ) -> Result<Filled, FetchError> {
     let fault = |error| FetchError::from(ObjectError::Sink(error));
+    check_kept(consumer, object, part, watch)?;
     let damaged = part.damaged().to_vec();
     let lost: u64 = damaged.iter().map(|range| range.end - range.start).sum();
     let whole_octets = part.resumed().1.saturating_sub(lost);
@@ -315,6 +316,22 @@ fn fill(
     Ok(Filled { progress, resumed_octets: kept_octets.saturating_sub(lost), damaged })
 }
 
+/// Compares the octets of an earlier fetch with the manifests of the object, unless they were
+/// compared with digests in the journal.
+fn check_kept(
+    consumer: &Consumer,
+    object: &Object,
+    part: &mut PartFile,
+    watch: &mut dyn FnMut(&Progress) -> Flow,
+) -> Result<(), FetchError> {
+    let Some(sizes) = part.unchecked() else { return Ok(()) };
+    let (segments, _) = part.resumed();
+    let mut read = |octets: &mut [u8], offset| part.read_at(octets, offset);
+    let damaged = damaged_part(consumer, object, sizes, segments, &mut read, watch)?;
+    part.checked(damaged);
+    Ok(())
+}
+
 /// The progress of a fetch that has `octets_done` from an earlier one.
 fn kept_progress(object: &Object, octets_done: u64) -> Progress {
     Progress {
@@ -333,16 +350,12 @@ fn repair(
     watch: &mut dyn FnMut(&Progress) -> Flow,
 ) -> Result<(), FetchError> {
     let fault = |error| FetchError::from(ObjectError::Sink(error));
-    let (segments, octets) = part.resumed();
-    let segment_octets = object.metadata.as_ref().and_then(|metadata| metadata.segment_size_octets);
-    let is_regular = |size: &u64| *size > 0 && segments.checked_mul(*size) == Some(octets);
-    let Some(segment_octets) = segment_octets.filter(is_regular) else {
+    let Some(sizes) = Sizes::of(object) else {
         // The damaged octets belong to segments whose numbers are not known.
         return part.start_again().map_err(fault);
     };
     for range in part.damaged().to_vec() {
-        let lost = Part { first: range.start / segment_octets, end: range.end.div_ceil(segment_octets) };
-        consumer.fetch_into(object, lost, &mut part.repair(segment_octets), watch)?;
+        consumer.fetch_into(object, sizes.segments_of(&range), &mut part.repair(sizes), watch)?;
     }
     part.repaired().map_err(fault)
 }

@@ -18,9 +18,10 @@ use rustix::io::Errno;
 
 use super::checksum::digest_of;
 use super::error::GetError;
-use super::journal::{FileId, JOURNAL_OCTETS_MAX, Journal, ResumeSecret};
+use super::journal::{Check, FileId, JOURNAL_OCTETS_MAX, Journal, ResumeSecret};
 use super::options::GetOptions;
 use super::own;
+use super::reuse::{Sizes, is_remade};
 use super::spans::{LEAF_OCTETS, Spans};
 use super::target::{self, Target};
 
@@ -51,8 +52,12 @@ pub(super) struct PartFile {
     buffer: Vec<u8>,
     /// Octets in the file that this fetch has written or kept. The buffer follows them.
     written: u64,
-    /// Digests of these octets.
-    spans: Spans,
+    /// The digests of these octets.
+    check: Check,
+    /// The sizes of the object, if manifests list its segments.
+    listed: Option<Sizes>,
+    /// Whether the kept octets were not compared with the manifests yet.
+    is_unchecked: bool,
     /// Ranges of the kept octets that have changed since they were verified.
     damaged: Vec<Range<u64>>,
     /// Octets in the file that a fetch of another version has verified.
@@ -69,8 +74,8 @@ pub(super) struct PartFile {
 
 impl PartFile {
     /// Opens the partial file of `target`. With [`GetOptions::resume`], and if it holds the
-    /// beginning of `object`, that beginning is checked and retained; `watch` may stop the check.
-    /// `group` is the number of segments per manifest.
+    /// beginning of `object`, that beginning is retained, and checked by the digests in the
+    /// journal; `watch` may stop the check. `group` is the number of segments per manifest.
     pub(super) fn open(
         target: &Target,
         object: &Object,
@@ -78,39 +83,22 @@ impl PartFile {
         options: &GetOptions,
         watch: &mut dyn FnMut(&Progress) -> Flow,
     ) -> Result<Self, GetError> {
-        let name = suffixed(&target.name, PART_SUFFIX);
-        let journal_name = suffixed(&name, JOURNAL_SUFFIX);
-        let path = target.folder.path().join(&name);
         // The user knows the target, not the partial file.
         let fault = |error| GetError::Target { path: target.path(), error };
+        let name = suffixed(&target.name, PART_SUFFIX);
         let (file, is_new) = lock(target, &name)?;
         let found = file.metadata().map_err(fault)?;
+        let mut part = PartFile::new(file, name, target, object, group);
+        part.secret = options.secret;
         let journal = match (is_new, options.resume, &options.secret) {
-            (false, true, Some(secret)) => read_journal(&target.folder, &journal_name, secret)?,
+            (false, true, Some(secret)) => read_journal(&target.folder, &part.journal, secret)?,
             _ => None,
-        };
-        let mut part = PartFile {
-            file,
-            target: target.clone(),
-            name,
-            journal: journal_name,
-            path,
-            object: object.name.clone(),
-            boot: disk::boot_id(),
-            secret: options.secret,
-            buffer: Vec::with_capacity(LEAF_OCTETS + 16_384),
-            written: 0,
-            spans: Spans::new(),
-            damaged: Vec::new(),
-            others: 0,
-            kept: (0, 0),
-            checkpoint: (0, 0),
-            noted: (0, 0),
-            group,
         };
         let id = FileId::of(&found);
         match journal {
-            Some(journal) if journal.is_usable(&object.name, id, found.len(), &part.boot) => {
+            Some(journal)
+                if journal.is_usable(&object.name, id, found.len(), &part.boot) && fits(&journal, object) =>
+            {
                 part.resume(journal, &mut checking(object, watch)).map_err(|error| match error.kind() {
                     // The watcher stopped the check. The partial file stays as it is.
                     io::ErrorKind::Interrupted => GetError::Fetch(ObjectError::Stopped.into()),
@@ -131,25 +119,64 @@ impl PartFile {
         Ok(part)
     }
 
-    /// Retains the octets that the journal counts, and notes which of them have changed since. The
-    /// octets behind them stay, too: the journal may have digests of them.
+    /// The file `name` before its content is known.
+    fn new(file: File, name: OsString, target: &Target, object: &Object, group: u64) -> Self {
+        let listed = Sizes::listed(object);
+        PartFile {
+            file,
+            target: target.clone(),
+            journal: suffixed(&name, JOURNAL_SUFFIX),
+            path: target.folder.path().join(&name),
+            name,
+            object: object.name.clone(),
+            boot: disk::boot_id(),
+            secret: None,
+            buffer: Vec::with_capacity(LEAF_OCTETS + 16_384),
+            written: 0,
+            check: usual_check(listed),
+            listed,
+            is_unchecked: false,
+            damaged: Vec::new(),
+            others: 0,
+            kept: (0, 0),
+            checkpoint: (0, 0),
+            noted: (0, 0),
+            group,
+        }
+    }
+
+    /// Retains the octets that the journal counts, and notes which of them have changed since, by
+    /// the digests in the journal. The octets behind them stay, too: the journal may have digests
+    /// of them.
     fn resume(&mut self, journal: Journal, look: &mut dyn FnMut(u64) -> Flow) -> io::Result<()> {
-        let Journal { segments, octets, mut spans, .. } = journal;
-        let damaged = spans.damaged(&self.file, look)?;
-        self.damaged = damaged.into_iter().map(|range| range.start..range.end.min(octets)).collect();
-        self.damaged.retain(|range| !range.is_empty());
-        spans.truncate(octets);
-        self.spans = spans;
+        let Journal { segments, octets, check, .. } = journal;
+        self.check = match check {
+            Check::Manifests => {
+                self.is_unchecked = true;
+                Check::Manifests
+            }
+            Check::Spans(mut spans) => {
+                let damaged = spans.damaged(&self.file, look)?;
+                self.damaged = damaged.into_iter().map(|range| range.start..range.end.min(octets)).collect();
+                self.damaged.retain(|range| !range.is_empty());
+                spans.truncate(octets);
+                Check::Spans(spans)
+            }
+        };
         self.kept = (segments, octets);
         (self.checkpoint, self.noted) = (self.kept, self.kept);
         self.read_back(octets)
     }
 
-    /// Continues behind the first `octets` of the file: digests those of them without a digest, and
-    /// takes the rest that fills no leaf back to the buffer.
+    /// Continues behind the first `octets` of the file. If the journal has digests: digests those
+    /// of them without a digest, and takes the rest that fills no leaf back to the buffer.
     fn read_back(&mut self, octets: u64) -> io::Result<()> {
-        self.written = self.spans.octets();
         self.buffer.clear();
+        let Check::Spans(spans) = &mut self.check else {
+            self.written = octets;
+            return Ok(());
+        };
+        self.written = spans.octets();
         while self.written < octets {
             // At most a leaf.
             let leaf = (octets - self.written).min(LEAF_OCTETS as u64) as usize;
@@ -158,29 +185,41 @@ impl PartFile {
             if leaf < LEAF_OCTETS {
                 break;
             }
-            self.spans.push(&self.buffer);
+            spans.push(&self.buffer);
             self.written += leaf as u64;
             self.buffer.clear();
         }
         Ok(())
     }
 
+    /// Returns the sizes of the object if the kept octets are to be compared with its manifests
+    /// before all else.
+    pub(super) fn unchecked(&self) -> Option<Sizes> {
+        self.listed.filter(|_| self.is_unchecked)
+    }
+
+    /// Records the result of the comparison: the ranges that have changed.
+    pub(super) fn checked(&mut self, damaged: Vec<Range<u64>>) {
+        self.is_unchecked = false;
+        self.damaged = damaged;
+    }
+
     /// Ranges of the kept octets that have changed since they were verified. The caller fetches
-    /// them again ([`PartFile::repair`]) before all else.
+    /// them again ([`PartFile::repair`]) before other segments.
     pub(super) fn damaged(&self) -> &[Range<u64>] {
         &self.damaged
     }
 
-    /// Returns a sink that writes segments, of `segment_octets` each, in the place of damaged
+    /// Returns a sink that writes segments of an object of these sizes in the place of damaged
     /// octets.
-    pub(super) fn repair(&mut self, segment_octets: u64) -> Repair<'_> {
-        Repair { part: self, segment_octets }
+    pub(super) fn repair(&mut self, sizes: Sizes) -> Repair<'_> {
+        Repair { part: self, sizes }
     }
 
     /// Ends the repair: the digests are those of the repaired octets.
     pub(super) fn repaired(&mut self) -> io::Result<()> {
-        if let Some(first) = self.damaged.first() {
-            self.spans.truncate(first.start);
+        if let (Check::Spans(spans), Some(first)) = (&mut self.check, self.damaged.first()) {
+            spans.truncate(first.start);
         }
         self.damaged.clear();
         self.read_back(self.checkpoint.1)
@@ -209,7 +248,7 @@ impl PartFile {
         self.others = 0;
         self.damaged.clear();
         self.file.set_len(octets)?;
-        self.spans = Spans::new();
+        self.check = usual_check(self.listed);
         self.kept = (segments, octets);
         (self.checkpoint, self.noted) = (self.kept, (0, 0));
         self.read_back(octets)
@@ -243,38 +282,59 @@ impl PartFile {
         self.written + self.buffer.len() as u64
     }
 
-    /// Writes the leaves that the buffer holds. `rest` writes a leaf that is not full, too: no
-    /// further octets follow it.
-    fn flush(&mut self, rest: bool) -> io::Result<()> {
-        if self.others > 0 {
-            // The octets of the other version are of no use.
-            self.file.set_len(0)?;
-            self.others = 0;
+    /// Writes the leaves that the buffer holds.
+    fn flush(&mut self) -> io::Result<()> {
+        let octets = self.buffer.len() / LEAF_OCTETS * LEAF_OCTETS;
+        self.write_first(octets)?;
+        if let (Check::Spans(spans), Some(_)) = (&mut self.check, self.secret) {
+            let leaves = self.buffer.get(..octets).unwrap_or_default();
+            leaves.chunks(LEAF_OCTETS).for_each(|leaf| spans.push(leaf));
         }
-        let octets = match rest {
-            true => self.buffer.len(),
-            false => self.buffer.len() / LEAF_OCTETS * LEAF_OCTETS,
-        };
-        let full = self.buffer.get(..octets).unwrap_or_default();
-        // Written at a fixed position, because an earlier failed attempt may have written some of
-        // the buffer.
-        self.file.write_all_at(full, self.written)?;
-        if self.secret.is_some() {
-            full.chunks(LEAF_OCTETS).for_each(|leaf| self.spans.push(leaf));
-        }
-        self.written += octets as u64;
         self.buffer.drain(..octets);
-        if self.checkpoint != self.noted && self.checkpoint.1 <= self.written && self.is_note_due() {
+        if self.checkpoint != self.noted && self.checkpoint.1 <= self.covered() && self.is_note_due() {
             self.note(false)?;
         }
         Ok(())
     }
 
+    /// Writes the rest of the buffer, which no further octets follow. The journal stays as it is.
+    fn write_rest(&mut self) -> io::Result<()> {
+        self.write_first(self.buffer.len())?;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Writes the first `octets` of the buffer, and leaves them in it.
+    fn write_first(&mut self, octets: usize) -> io::Result<()> {
+        if self.others > 0 {
+            // The octets of the other version are of no use.
+            self.file.set_len(0)?;
+            self.others = 0;
+        }
+        let first = self.buffer.get(..octets).unwrap_or_default();
+        // Written at a fixed position, because an earlier failed attempt may have written some of
+        // the buffer.
+        self.file.write_all_at(first, self.written)?;
+        self.written += octets as u64;
+        Ok(())
+    }
+
+    /// The octets in the file that a later fetch can check.
+    fn covered(&self) -> u64 {
+        match &self.check {
+            Check::Manifests => self.written,
+            Check::Spans(spans) => spans.octets(),
+        }
+    }
+
     /// Returns true if enough octets follow those that the journal counts. A long journal is
     /// written less often, so that it takes a small share of the time and of the octets written.
     fn is_note_due(&self) -> bool {
-        let pause = self.spans.list().len() as u64 * NOTE_OCTETS;
-        self.noted.0 == 0 || self.checkpoint.1.saturating_sub(self.noted.1) >= pause
+        let spans = match &self.check {
+            Check::Manifests => 0,
+            Check::Spans(spans) => spans.list().len() as u64,
+        };
+        self.noted.0 == 0 || self.checkpoint.1.saturating_sub(self.noted.1) >= spans * NOTE_OCTETS
     }
 
     /// Writes the journal. With `synced` the journal itself is synchronized before this returns.
@@ -290,7 +350,7 @@ impl PartFile {
             boot: self.boot.clone(),
             synced,
             file: FileId::of(&this),
-            spans: self.spans.clone(),
+            check: self.check.clone(),
         };
         let text = journal.encode(secret);
         let folder = &self.target.folder;
@@ -312,7 +372,7 @@ impl PartFile {
 
     /// Returns the SHA-256 digest of a complete file.
     pub(super) fn sha256(&mut self) -> io::Result<[u8; 32]> {
-        self.flush(true)?;
+        self.write_rest()?;
         digest_of(&self.file, self.written)
     }
 
@@ -331,7 +391,7 @@ impl PartFile {
     /// Gives a complete file its final name and `permissions`. After an error the caller must treat
     /// the fetch as interrupted.
     pub(super) fn finish(&mut self, sync: bool, permissions: u32) -> io::Result<&std::fs::File> {
-        self.flush(true)?;
+        self.write_rest()?;
         // Another program may have added octets.
         if self.file.metadata()?.len() != self.written {
             self.file.set_len(self.written)?;
@@ -365,14 +425,15 @@ impl PartFile {
     /// Ends an interrupted fetch: keeps the octets that a later one can resume, and returns their
     /// number. Nothing else is left behind.
     pub(super) fn abandon(mut self) -> u64 {
-        if !self.damaged.is_empty() {
-            // The journal has the digests of the whole octets. The next fetch continues the repair.
+        if self.is_unchecked || !self.damaged.is_empty() {
+            // The journal counts the octets as they should be. The next fetch continues the check
+            // and the repair.
             let damaged: u64 = self.damaged.iter().map(|range| range.end - range.start).sum();
             return self.checkpoint.1 - damaged;
         }
         // Other users must not write octets that a later fetch trusts.
         let _ = self.file.set_permissions(Permissions::from_mode(own::MODE));
-        if self.flush(true).is_err() && self.checkpoint.1 > self.written {
+        if self.write_rest().is_err() && self.checkpoint.1 > self.written {
             // Not all of the buffer was written, but earlier octets are in the file.
             self.checkpoint = if self.noted.1 > self.kept.1 { self.noted } else { self.kept };
         }
@@ -387,28 +448,39 @@ impl PartFile {
 /// Writes verified segments in the place of damaged octets.
 pub(super) struct Repair<'a> {
     part: &'a mut PartFile,
-    segment_octets: u64,
+    sizes: Sizes,
 }
 
 impl Sink for Repair<'_> {
     fn write(&mut self, segment: u64, data: &Verified<Vec<u8>>) -> io::Result<()> {
-        let offset = segment.saturating_mul(self.segment_octets);
-        // All kept segments are full.
-        if data.content().len() as u64 != self.segment_octets {
+        let octets = self.sizes.octets_of(segment);
+        if data.content().len() as u64 != octets.end - octets.start {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        self.part.file.write_all_at(data.content(), offset)
+        self.part.file.write_all_at(data.content(), octets.start)
     }
 }
 
 impl Sink for PartFile {
     fn write(&mut self, segment: u64, data: &Verified<Vec<u8>>) -> io::Result<()> {
+        if self.octets() == 0 {
+            self.choose_check(segment, data);
+        }
         self.begin_segment(segment);
         self.take(data.content())
     }
 }
 
 impl PartFile {
+    /// Lets the journal have digests if the manifests of a foreign producer, whose segments have
+    /// another form, are of no use for a check. All segments are like the first one.
+    fn choose_check(&mut self, segment: u64, data: &Verified<Vec<u8>>) {
+        let is_useful = |sizes| is_remade(self.object.as_name(), sizes, segment, data);
+        if matches!(self.check, Check::Manifests) && !self.listed.is_some_and(is_useful) {
+            self.check = Check::Spans(Spans::new());
+        }
+    }
+
     fn begin_segment(&mut self, segment: u64) {
         if segment.is_multiple_of(self.group) && segment > 0 {
             self.checkpoint = (segment, self.octets());
@@ -417,7 +489,7 @@ impl PartFile {
 
     fn take(&mut self, content: &[u8]) -> io::Result<()> {
         self.buffer.extend_from_slice(content);
-        if self.buffer.len() >= LEAF_OCTETS { self.flush(false) } else { Ok(()) }
+        if self.buffer.len() >= LEAF_OCTETS { self.flush() } else { Ok(()) }
     }
 
     /// Reduces the file to the octets that a later fetch resumes, and writes it and its journal to
@@ -425,17 +497,36 @@ impl PartFile {
     fn settle(&mut self) -> io::Result<()> {
         let (_, octets) = self.checkpoint;
         self.file.set_len(octets)?;
-        self.spans.truncate(octets);
+        if let Check::Spans(spans) = &mut self.check {
+            spans.truncate(octets);
+        }
         self.read_back(octets)?;
-        // The last leaf of the file may be shorter.
-        if !self.buffer.is_empty() {
-            self.spans.push(&self.buffer);
+        if let Check::Spans(spans) = &mut self.check
+            && !self.buffer.is_empty()
+        {
+            // The last leaf of the file may be shorter.
+            spans.push(&self.buffer);
         }
         self.written = octets;
         self.buffer.clear();
         self.file.sync_data()?;
         self.note(true)
     }
+}
+
+/// The check of a fetch that begins.
+fn usual_check(listed: Option<Sizes>) -> Check {
+    match listed {
+        Some(_) => Check::Manifests,
+        None => Check::Spans(Spans::new()),
+    }
+}
+
+/// Returns true if a fetch of `object` can continue behind the segments that the journal counts. A
+/// producer may have cut the same version into other segments.
+fn fits(journal: &Journal, object: &Object) -> bool {
+    let is_listed = matches!(journal.check, Check::Spans(_)) || Sizes::listed(object).is_some();
+    is_listed && Sizes::of(object).is_none_or(|sizes| sizes.has(journal.segments, journal.octets))
 }
 
 /// Returns a function that receives the number of checked octets, and reports it to `watch` about

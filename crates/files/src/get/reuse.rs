@@ -1,19 +1,24 @@
 //! Compares the beginning of a file with an object by the digests in the object's manifests. After
 //! a change of the object most of an earlier version may be equal, as that of a log to which lines
-//! were appended. No octet of the object itself is fetched.
+//! were appended. The octets that an earlier fetch has left may be damaged. No octet of the object
+//! itself is fetched.
 
 use std::cell::Cell;
 use std::io;
 use std::ops::Range;
 
-use namely_security::{Verified, VerifiedManifest, manifest_name};
+use namely_security::{ManifestHash, Verified, VerifiedManifest, manifest_name};
 use namely_socket::{Consumer, FetchError, Flow, Sink};
 use namely_transport::object::{Object, ObjectError, Part, Progress, SignatureMode};
 use namely_transport::publish::{SegmentWriter, segment_count};
-use namely_wire::{DataView, PACKET_OCTETS_MAX};
+use namely_wire::{DataView, NameRef, PACKET_OCTETS_MAX};
 
 /// Segments that are read and hashed together.
 const RUN_SEGMENTS: u64 = 16;
+
+/// Damaged ranges that are closer than this are fetched again as one, with the octets between them.
+/// The size of the file thus bounds their number.
+const JOINED_OCTETS: u64 = 1 << 20;
 
 /// The equal beginning of a file and an object.
 #[derive(Debug)]
@@ -34,7 +39,7 @@ pub(super) struct Sizes {
 
 impl Sizes {
     /// Returns none if the metadata lacks the sizes, or contradicts itself.
-    fn of(object: &Object) -> Option<Self> {
+    pub(super) fn of(object: &Object) -> Option<Self> {
         let metadata = object.metadata.as_ref()?;
         let octets = metadata.size_octets?;
         let segment_octets = metadata.segment_size_octets?;
@@ -44,13 +49,28 @@ impl Sizes {
     }
 
     /// Returns none, too, if no manifests list the segments.
-    fn listed(object: &Object) -> Option<Self> {
+    pub(super) fn listed(object: &Object) -> Option<Self> {
         Sizes::of(object).filter(|_| object.signature_mode == SignatureMode::Manifests)
     }
 
     /// The number of octets before `segment`.
-    fn before(&self, segment: u64) -> u64 {
+    pub(super) fn before(&self, segment: u64) -> u64 {
         segment.saturating_mul(self.segment_octets).min(self.octets)
+    }
+
+    /// The octets of `segment`.
+    pub(super) fn octets_of(&self, segment: u64) -> Range<u64> {
+        self.before(segment)..self.before(segment.saturating_add(1))
+    }
+
+    /// The segments that have octets of `range`.
+    pub(super) fn segments_of(&self, range: &Range<u64>) -> Part {
+        Part { first: range.start / self.segment_octets, end: range.end.div_ceil(self.segment_octets) }
+    }
+
+    /// Returns true if the first `segments` are in the object, and have this number of octets.
+    pub(super) fn has(&self, segments: u64, octets: u64) -> bool {
+        segments <= self.segments && self.before(segments) == octets
     }
 
     /// The number of whole segments in the first `octets`.
@@ -87,6 +107,63 @@ pub(super) fn equal_part(
     // A segment that differs ends the comparison, too.
     let error = ended.err().filter(|error| !matches!(error, FetchError::Object(ObjectError::Sink(_))));
     EqualPart { segments: compared.get(), octets: sizes.before(compared.get()), error }
+}
+
+/// Returns the ranges of a partial file that differ from those of `object`, among the octets of its
+/// first `segments`. `read` fills a buffer with the file's octets from an offset on.
+pub(super) fn damaged_part(
+    consumer: &Consumer,
+    object: &Object,
+    sizes: Sizes,
+    segments: u64,
+    read: &mut dyn FnMut(&mut [u8], u64) -> io::Result<()>,
+    watch: &mut dyn FnMut(&Progress) -> Flow,
+) -> Result<Vec<Range<u64>>, FetchError> {
+    let (compared, mut damaged) = (Cell::new(0), Vec::new());
+    let mut differ = |segment: u64| {
+        join(&mut damaged, sizes.octets_of(segment));
+        Flow::Continue
+    };
+    let comparison = Comparison {
+        object,
+        sizes,
+        segments,
+        compared: &compared,
+        read,
+        differ: &mut differ,
+        buffer: Vec::new(),
+    };
+    comparison.run(consumer, watch)?;
+    Ok(damaged)
+}
+
+/// Adds a damaged range, which follows the others.
+fn join(damaged: &mut Vec<Range<u64>>, range: Range<u64>) {
+    match damaged.last_mut() {
+        _ if range.is_empty() => {}
+        Some(last) if range.start.saturating_sub(last.end) < JOINED_OCTETS => last.end = range.end,
+        _ => damaged.push(range),
+    }
+}
+
+/// Returns true if the packet `data` of `segment` can be made again from its content. Otherwise the
+/// manifests cannot show later that the content is undamaged.
+pub(super) fn is_remade(object: NameRef<'_>, sizes: Sizes, segment: u64, data: &Verified<Vec<u8>>) -> bool {
+    let Ok(view) = DataView::parse(data.octets()) else { return false };
+    let hashes = [ManifestHash::Sha256, ManifestHash::Blake3];
+    let hash = hashes.into_iter().find(|hash| hash.signature_type() == view.signature_type);
+    let Some(hash) = hash else { return false };
+    let writer = SegmentWriter::new(object, Some(sizes.segments - 1), view.freshness_ms, hash);
+    let (wire, range) = (view.wire, sizes.octets_of(segment));
+    let content_octets = view.content.len();
+    if content_octets as u64 != range.end - range.start
+        || writer.octets(segment, content_octets) != wire.len()
+    {
+        return false;
+    }
+    let mut packet = vec![0; wire.len()];
+    let gap = writer.lay_out(segment, content_octets, &mut packet);
+    packet.get(..gap.content.start) == wire.get(..gap.content.start)
 }
 
 /// A comparison of the beginning of a file with the manifests of an object. It receives the
@@ -215,5 +292,36 @@ fn manifests_of(object: &Object) -> Object {
         as_of_ns: None,
         reason: object.reason.clone(),
         whole: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_segment_may_be_shorter() {
+        let sizes = Sizes { octets: 250, segment_octets: 100, segments: 3 };
+        let ranges = [0, 1, 2, 3, u64::MAX].map(|segment| sizes.octets_of(segment));
+        assert_eq!(ranges, [0..100, 100..200, 200..250, 250..250, 250..250]);
+        let whole = [99, 100, 249, 250, 1000].map(|octets| sizes.whole_segments(octets));
+        assert_eq!(whole, [0, 1, 2, 3, 3]);
+        assert_eq!(sizes.segments_of(&(99..201)), Part { first: 0, end: 3 });
+        assert_eq!(sizes.segments_of(&(100..200)), Part { first: 1, end: 2 });
+        assert!(sizes.has(0, 0) && sizes.has(2, 200) && sizes.has(3, 250));
+        assert!(!sizes.has(3, 300) && !sizes.has(4, 250) && !sizes.has(1, 200));
+    }
+
+    #[test]
+    fn near_damaged_ranges_become_one() {
+        let mut damaged = Vec::new();
+        let far = 40 + JOINED_OCTETS;
+        for range in
+            [0..0, 10..20, 20..30, 35..40, far..far + 10, far + JOINED_OCTETS..far + JOINED_OCTETS + 1]
+        {
+            join(&mut damaged, range);
+        }
+        // A distance of `JOINED_OCTETS` separates ranges, and one octet less does not.
+        assert_eq!(damaged, [10..40, far..far + JOINED_OCTETS + 1]);
     }
 }

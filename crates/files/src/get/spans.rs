@@ -1,5 +1,6 @@
 //! Digests of the octets of a partial file, by which a later fetch detects octets that were lost or
-//! changed: by a disk that lost a write, or by a program that touched the file.
+//! changed: by a disk that lost a write, or by a program that touched the file. Only a fetch of an
+//! object without manifests needs them.
 //!
 //! The octets are cut into leaves of [`LEAF_OCTETS`]. The digest of a leaf is its BLAKE3, that of a
 //! longer span the SHA-256 of the digests of its halves. Spans grow with the file, so that their
@@ -26,6 +27,12 @@ const SPAN_OCTETS: u64 = 4 * LEAF_OCTETS as u64;
 /// - Value: 1024
 /// - Tests: `spans_grow_with_the_file`
 pub(super) const SPANS_MAX: usize = if cfg!(test) { 16 } else { 1024 };
+
+#[cfg(test)]
+thread_local! {
+    /// The number of leaves that this thread has digested for a journal.
+    pub(super) static PUSHED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
 
 /// A digest of consecutive octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +73,8 @@ impl Spans {
 
     /// Adds the octets that follow. Only the last leaf of a file may be shorter than the others.
     pub(super) fn push(&mut self, leaf: &[u8]) {
+        #[cfg(test)]
+        PUSHED.set(PUSHED.get() + 1);
         self.octets += leaf.len() as u64;
         self.list.push(Span { octets: leaf.len() as u64, digest: blake3(leaf) });
         self.join_last();
