@@ -4,7 +4,7 @@
 use crate::common;
 
 use std::fs;
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -209,41 +209,6 @@ fn a_torn_journal_never_corrupts_a_file() {
         let resumed = shared.finishes();
         assert_eq!(resumed > 0, cut >= kept, "part cut at {cut} of {octets}");
     }
-}
-
-#[test]
-fn zeroed_octets_of_a_part_are_fetched_again() {
-    let shared = Shared::new();
-    let kept = shared.interrupted("/p/f");
-    let part = fs::OpenOptions::new().write(true).open(shared.part()).unwrap();
-    part.write_all_at(&[0; 1000], 2_000).unwrap();
-    drop(part);
-    let got = shared.get(resuming()).unwrap();
-    assert!(fs::read(shared.at("file")).unwrap() == shared.file, "the damage got the final name");
-    assert!(got.damaged.iter().any(|range| range.contains(&2_500)), "{got:?}");
-    assert!(got.resumed_octets < kept, "{got:?}");
-    assert_eq!(names_in(&shared.directory.path().join("got")), ["file"]);
-}
-
-#[test]
-fn an_interrupted_repair_continues() {
-    let shared = Shared::new();
-    shared.interrupted("/p/f");
-    let part = fs::OpenOptions::new().write(true).open(shared.part()).unwrap();
-    part.write_all_at(&[0; 1000], 2_000).unwrap();
-    drop(part);
-    let mut stop = |_: &namely_transport::object::Progress| Flow::Stop;
-    for _ in 0..2 {
-        let stopped = get(&shared.consumer, &name("/p/f"), &shared.at("file"), resuming(), &mut stop);
-        // A fast machine may be done before the watcher is polled.
-        if stopped.is_ok() {
-            break;
-        }
-    }
-    if !shared.at("file").exists() {
-        shared.get(resuming()).unwrap();
-    }
-    assert!(fs::read(shared.at("file")).unwrap() == shared.file);
 }
 
 #[test]
