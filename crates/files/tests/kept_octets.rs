@@ -1,6 +1,8 @@
 //! Octets that an earlier fetch has left: a later fetch checks them, by manifests or by digests in
 //! the journal, and fetches damaged ones again in place.
 
+#![allow(clippy::single_range_in_vec_init, reason = "lists of damaged ranges")]
+
 use crate::common;
 
 use std::fs;
