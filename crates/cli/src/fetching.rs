@@ -60,6 +60,8 @@ fn revocation(text: &str) -> Result<String, OptionError> {
 
 /// Parses a rate in octets per second.
 fn rate(text: &str) -> Result<u64, String> {
+    // `2MiB`, as the configuration writes sizes, and `2M`, as curl does.
+    let text = text.strip_suffix("iB").filter(|text| text.ends_with(['K', 'M', 'G'])).unwrap_or(text);
     let (digits, shift) = match text.char_indices().next_back() {
         Some((at, 'k' | 'K')) => (&text[..at], 10),
         Some((at, 'M')) => (&text[..at], 20),
@@ -69,7 +71,7 @@ fn rate(text: &str) -> Result<u64, String> {
     let octets = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
     octets
         .filter(|octets| *octets > 0)
-        .ok_or_else(|| "give octets per second from 1 on, such as 500000, 500k, 2M or 1G".to_owned())
+        .ok_or_else(|| "give octets per second from 1 on, such as 500000, 500k, 2M or 2MiB".to_owned())
 }
 
 /// Checks a value of the socket option `key`.
@@ -390,13 +392,33 @@ mod tests {
 
     #[test]
     fn rates_have_units_and_limits() {
-        for (text, octets) in
-            [("1", 1), ("500000", 500_000), ("500k", 512_000), ("2M", 2 << 20), ("1G", 1 << 30)]
-        {
+        for (text, octets) in [
+            ("1", 1),
+            ("500000", 500_000),
+            ("500k", 512_000),
+            ("2M", 2 << 20),
+            ("2MiB", 2 << 20),
+            ("1G", 1 << 30),
+        ] {
             assert_eq!(rate(text), Ok(octets), "{text}");
         }
         assert_eq!(rate("18446744073709551615"), Ok(u64::MAX));
-        for text in ["", "0", "0k", "-1", "1.5M", "M", "1T", "18446744073709551616", "17179869184G", "1é"] {
+        for text in [
+            "",
+            "0",
+            "0k",
+            "-1",
+            "1.5M",
+            "M",
+            "MiB",
+            "2MB",
+            "2kiB",
+            "1iB",
+            "1T",
+            "18446744073709551616",
+            "17179869184G",
+            "1é",
+        ] {
             assert!(rate(text).is_err_and(|error| error.contains("500k")), "{text}");
         }
     }

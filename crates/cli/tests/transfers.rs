@@ -54,7 +54,7 @@ fn one_failed_name_does_not_stop_the_others() {
     let end = home.run(["get", "/lab/none", "/lab/a.bin", "-o", "into/"]);
     assert_eq!(end.code, Some(4), "{end:?}");
     assert!(end.stderr.contains("failed: /lab/none: "), "{end:?}");
-    assert!(end.stderr.contains("error: 1 of 2 names was not fetched, /lab/none: "), "{end:?}");
+    assert!(end.stderr.contains("error: 1 of 2 names was not fetched: /lab/none: "), "{end:?}");
     same(&home.path("data/a.bin"), &home.path("into/a.bin"));
     fs::write(home.path("SUMS"), line("a.bin", b"x") + &line("none", b"x")).unwrap();
     // The gravest failure decides.
@@ -182,6 +182,7 @@ fn cat_prints_files_one_after_another() {
     assert!(output.stdout == all.concat(), "the others are printed");
     let output = home.namely(["cat", "/lab/a.bin", "/lab/a.bin", "--range", "7-9"]).output().unwrap();
     assert!(output.status.success() && output.stdout == [&all[1][7..10], &all[1][7..10]].concat());
+    assert!(output.stderr.is_empty(), "{output:?}");
     home.fails(2, ["cat"]);
 }
 

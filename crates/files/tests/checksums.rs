@@ -1,18 +1,16 @@
 //! Lists of checksums, and versions of trees.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use namely_files::get::{
-    Checksums, FetchedTree, Filter, PART_SUFFIX, TreeRules, find_version, get_tree_by_rules,
-};
+use namely_files::get::{Checksums, FetchedTree, Filter, TreeRules, find_version, get_tree_by_rules};
 use namely_files::index::PACKED_OCTETS_MAX;
 use namely_files::{GetError, GetOptions, get};
 use namely_security::sha256;
 use namely_socket::Flow;
 use namely_testkit::until;
 
-use crate::common::{content, name, resuming, unwatched};
+use crate::common::{content, name, part_of, resuming, unwatched};
 use crate::trees::{SYNC, Site};
 
 /// Octets of a file that is fetched by its own name.
@@ -33,10 +31,6 @@ fn fetch(site: &Site, checksums: &Checksums) -> FetchedTree {
     let rules = TreeRules { filter: &filter, checksums: Some(checksums) };
     let mut watch = |_: namely_files::get::TreeEvent<'_>| Flow::Continue;
     get_tree_by_rules(&site.consumer, &name("/p"), &site.got(), SYNC, rules, &mut watch).unwrap()
-}
-
-fn part_of(path: &Path) -> PathBuf {
-    PathBuf::from(format!("{}{PART_SUFFIX}", path.display()))
 }
 
 #[test]

@@ -12,8 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{believing, connect, content, key_of, name, names_in, resuming, unwatched};
-use namely_files::get::PART_SUFFIX;
+use common::{believing, connect, content, journal_of, key_of, name, names_in, part_of, resuming, unwatched};
 use namely_files::{FetchedFile, FileServer, GetError, GetOptions, ServeOptions, get};
 use namely_security::{Certificate, Manifest, ManifestHash, Signer, manifest_name, sign_data};
 use namely_socket::{Consumer, FetchError, Flow};
@@ -104,11 +103,11 @@ impl Site {
     }
 
     fn part(&self) -> PathBuf {
-        self.at(&format!("file{PART_SUFFIX}"))
+        part_of(&self.at("file"))
     }
 
     fn journal(&self) -> PathBuf {
-        self.at(&format!("file{PART_SUFFIX}.journal"))
+        journal_of(&self.at("file"))
     }
 
     fn get(

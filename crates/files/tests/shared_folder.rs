@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{believing, connect, content, key_of, name, names_in, resuming, unwatched};
+use common::{believing, connect, content, journal_of, key_of, name, names_in, part_of, resuming, unwatched};
 use namely_files::get::PART_SUFFIX;
 use namely_files::{FileServer, GetError, GetOptions, ResumeSecret, ServeOptions, get};
 use namely_socket::{Consumer, Flow};
@@ -70,11 +70,11 @@ impl Shared {
     }
 
     fn part(&self) -> PathBuf {
-        self.at(&format!("file{PART_SUFFIX}"))
+        part_of(&self.at("file"))
     }
 
     fn journal(&self) -> PathBuf {
-        self.at(&format!("file{PART_SUFFIX}.journal"))
+        journal_of(&self.at("file"))
     }
 
     fn get(&self, options: GetOptions) -> Result<namely_files::FetchedFile, GetError> {

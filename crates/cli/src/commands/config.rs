@@ -49,9 +49,10 @@ impl Show {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let rows: Vec<Vec<Cell>> = read(&self.daemon)?
             .into_iter()
-            .map(|of| vec![of.key.into(), of.value.into(), of.origin.into()])
+            .map(|of| vec![of.key.into(), of.origin.into(), of.value.into()])
             .collect();
-        ctx.out.table(&["key", "value", "origin"], &rows);
+        // The value is last, because some are longer than a line.
+        ctx.out.table(&["key", "origin", "value"], &rows);
         Ok(())
     }
 }
@@ -74,15 +75,23 @@ impl Diff {
         if self.running {
             let config = self.daemon.load().map_err(|error| failure(error.into()))?;
             let rows = compared(&config, &mut connect(ctx)?)?;
-            ctx.out.table(&["key", "running", "configured"], &rows);
+            differences(ctx, &["key", "running", "configured"], &rows);
             return Ok(());
         }
         let changed = read(&self.daemon)?.into_iter().filter(Setting::is_changed);
         let rows: Vec<Vec<Cell>> = changed
-            .map(|of| vec![of.key.into(), of.default.into(), of.value.into(), of.origin.into()])
+            .map(|of| vec![of.key.into(), of.origin.into(), of.default.into(), of.value.into()])
             .collect();
-        ctx.out.table(&["key", "default", "value", "origin"], &rows);
+        differences(ctx, &["key", "origin", "default", "value"], &rows);
         Ok(())
+    }
+}
+
+/// Prints the settings that differ, if any do.
+fn differences(ctx: &Context<'_>, columns: &[&str], rows: &[Vec<Cell>]) {
+    match rows {
+        [] => ctx.out.remark("no setting differs"),
+        _ => ctx.out.table(columns, rows),
     }
 }
 

@@ -148,7 +148,8 @@ impl Get {
     /// Prints the files `names`.
     pub(super) fn print(&self, ctx: &Context<'_>, names: &[Name]) -> Result<(), Failure> {
         let job = |name: &Name| Job { name: name.clone(), to: Destination::Stdout };
-        self.round(&mut Session::new(ctx)?, &names.iter().map(job).collect::<Vec<_>>())
+        let mut session = Session { is_summarized: false, ..Session::new(ctx)? };
+        self.round(&mut session, &names.iter().map(job).collect::<Vec<_>>())
     }
 
     /// Fetches each name once, or as often as it may be repeated.
@@ -182,9 +183,10 @@ impl Get {
         else {
             return Ok(());
         };
+        let reason = of_name(name, &gravest);
         let message = match count {
-            1 => format!("1 of {} names was not fetched, {name}: {gravest}", jobs.len()),
-            _ => format!("{count} of {} names were not fetched; {name}: {gravest}", jobs.len()),
+            1 => format!("1 of {} names was not fetched: {reason}", jobs.len()),
+            _ => format!("{count} of {} names were not fetched; the gravest failure: {reason}", jobs.len()),
         };
         Err(Failure { hint: gravest.hint, ..Failure::new(gravest.exit, message) })
     }
@@ -275,9 +277,15 @@ impl Get {
     }
 }
 
+/// The failure of `name`, which many messages begin with.
+fn of_name(name: &Name, failure: &Failure) -> String {
+    let (name, reason) = (name.to_string(), failure.to_string());
+    if reason.starts_with(&name) { reason } else { format!("{name}: {reason}") }
+}
+
 /// Reports the failure of one of several names.
 fn report_failure(ctx: &Context<'_>, job: &Job, failure: &Failure) {
-    ctx.out.remark(format!("failed: {}: {failure}", job.name));
+    ctx.out.remark(format!("failed: {}", of_name(&job.name, failure)));
     // Standard output may have the content of files instead.
     if ctx.out.is_json() && job.to != Destination::Stdout {
         let exit = failure.exit as u8;
@@ -293,7 +301,11 @@ fn report_total(ctx: &Context<'_>, names: usize, failed: usize, total: Fetched, 
     let rate = if seconds > 0.0 { total.octets as f64 / seconds } else { 0.0 };
     ctx.out.report(
         || {
-            let failed = if failed == 0 { String::new() } else { format!(", {failed} names failed") };
+            let failed = match failed {
+                0 => String::new(),
+                1 => ", 1 name failed".into(),
+                _ => format!(", {failed} names failed"),
+            };
             let (files, octets) = (files_text(total.files), octets_text(total.octets));
             format!("{names} names: {files} ({octets}) fetched{failed}; {seconds:.2} s, {}", rate_text(rate))
         },

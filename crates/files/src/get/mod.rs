@@ -295,7 +295,8 @@ fn fill(
         return Err(ObjectError::Stopped.into());
     }
     if !damaged.is_empty() {
-        tracing::warn!(file = %part.path().display(), ?damaged, "octets of an earlier fetch were changed");
+        // The caller receives the ranges in its result, and reports them.
+        tracing::debug!(file = %part.path().display(), ?damaged, "octets of an earlier fetch were changed");
         repair(consumer, object, part, watch)?;
     }
     if part.others() > 0 {

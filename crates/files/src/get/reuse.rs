@@ -94,15 +94,7 @@ pub(super) fn equal_part(
     };
     let (compared, segments) = (Cell::new(0), sizes.whole_segments(octets));
     let mut differ = |_: u64| Flow::Stop;
-    let comparison = Comparison {
-        object,
-        sizes,
-        segments,
-        compared: &compared,
-        read,
-        differ: &mut differ,
-        buffer: Vec::new(),
-    };
+    let comparison = Comparison::new(object, sizes, segments, &compared, read, &mut differ);
     let ended = comparison.run(consumer, watch);
     // A segment that differs ends the comparison, too.
     let error = ended.err().filter(|error| !matches!(error, FetchError::Object(ObjectError::Sink(_))));
@@ -124,15 +116,7 @@ pub(super) fn damaged_part(
         join(&mut damaged, sizes.octets_of(segment));
         Flow::Continue
     };
-    let comparison = Comparison {
-        object,
-        sizes,
-        segments,
-        compared: &compared,
-        read,
-        differ: &mut differ,
-        buffer: Vec::new(),
-    };
+    let comparison = Comparison::new(object, sizes, segments, &compared, read, &mut differ);
     comparison.run(consumer, watch)?;
     Ok(damaged)
 }
@@ -149,11 +133,13 @@ fn join(damaged: &mut Vec<Range<u64>>, range: Range<u64>) {
 /// Returns true if the packet `data` of `segment` can be made again from its content. Otherwise the
 /// manifests cannot show later that the content is undamaged.
 pub(super) fn is_remade(object: NameRef<'_>, sizes: Sizes, segment: u64, data: &Verified<Vec<u8>>) -> bool {
-    let Ok(view) = DataView::parse(data.octets()) else { return false };
+    let (Ok(view), Some(last)) = (DataView::parse(data.octets()), sizes.segments.checked_sub(1)) else {
+        return false;
+    };
     let hashes = [ManifestHash::Sha256, ManifestHash::Blake3];
     let hash = hashes.into_iter().find(|hash| hash.signature_type() == view.signature_type);
     let Some(hash) = hash else { return false };
-    let writer = SegmentWriter::new(object, Some(sizes.segments - 1), view.freshness_ms, hash);
+    let writer = SegmentWriter::new(object, Some(last), view.freshness_ms, hash);
     let (wire, range) = (view.wire, sizes.octets_of(segment));
     let content_octets = view.content.len();
     if content_octets as u64 != range.end - range.start
@@ -182,7 +168,18 @@ struct Comparison<'a> {
     buffer: Vec<u8>,
 }
 
-impl Comparison<'_> {
+impl<'a> Comparison<'a> {
+    fn new(
+        object: &'a Object,
+        sizes: Sizes,
+        segments: u64,
+        compared: &'a Cell<u64>,
+        read: &'a mut dyn FnMut(&mut [u8], u64) -> io::Result<()>,
+        differ: &'a mut dyn FnMut(u64) -> Flow,
+    ) -> Self {
+        Comparison { object, sizes, segments, compared, read, differ, buffer: Vec::new() }
+    }
+
     /// Fetches the manifests and compares the file with them.
     fn run(
         mut self,

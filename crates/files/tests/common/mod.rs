@@ -2,9 +2,10 @@
 #![allow(dead_code, reason = "each test program uses its part")]
 
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use namely_files::get::PART_SUFFIX;
 use namely_files::{GetOptions, ResumeSecret};
 use namely_security::validity::ALWAYS;
 use namely_security::{Certificate, KeyType, PrivateKey, Signer, TrustPolicy};
@@ -73,6 +74,16 @@ pub(crate) fn connect(producer: impl Producer + Send + 'static, options: Consume
 /// A watcher that never stops a fetch.
 pub(crate) fn unwatched(_: &Progress) -> Flow {
     Flow::Continue
+}
+
+/// The partial file of a fetch to `path`.
+pub(crate) fn part_of(path: &Path) -> PathBuf {
+    PathBuf::from(format!("{}{PART_SUFFIX}", path.display()))
+}
+
+/// The journal of that partial file.
+pub(crate) fn journal_of(path: &Path) -> PathBuf {
+    PathBuf::from(format!("{}.journal", part_of(path).display()))
 }
 
 /// The names in `directory`.

@@ -96,7 +96,9 @@ impl Get {
         });
         match checked {
             Ok(progress) => {
-                ctx.out.remark(summary_text(&progress));
+                if session.is_summarized {
+                    ctx.out.remark(summary_text(&progress));
+                }
                 Ok(Fetched { files: 1, octets })
             }
             Err(error) if is_closed_pipe(&error) => Ok(Fetched::default()),

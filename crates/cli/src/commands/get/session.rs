@@ -38,6 +38,8 @@ pub(super) struct Session<'a> {
     pub(super) stop: Arc<AtomicBool>,
     /// The list of `--checksum`, and its path.
     checksums: Option<(PathBuf, Checksums)>,
+    /// Whether a fetch to standard output ends with a line about it on standard error.
+    pub(super) is_summarized: bool,
     /// Whether an earlier round has reported its results.
     pub(super) is_repeated: bool,
     /// Whether the version of a fetched directory does not cover all that is in it.
@@ -51,6 +53,7 @@ impl<'a> Session<'a> {
             consumer: None,
             stop: crate::stop::flag()?,
             checksums: None,
+            is_summarized: true,
             is_repeated: false,
             is_version_partial: Cell::new(false),
         })

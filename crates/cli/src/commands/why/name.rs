@@ -371,7 +371,7 @@ impl NameFacts {
     }
 
     fn uri(&self, id: u64) -> String {
-        self.face(id).map_or_else(|| format!("face {id}"), |face| face.uri.clone())
+        self.face(id).map_or_else(|| format!("face {id}"), FaceStatus::remote_text)
     }
 
     /// Returns the verdict that the Interest is sent to the first next hop, with a fault that may
