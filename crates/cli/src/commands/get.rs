@@ -148,7 +148,8 @@ impl Get {
     /// Prints the files `names`.
     pub(super) fn print(&self, ctx: &Context<'_>, names: &[Name]) -> Result<(), Failure> {
         let job = |name: &Name| Job { name: name.clone(), to: Destination::Stdout };
-        let mut session = Session { is_summarized: false, ..Session::new(ctx)? };
+        let mut session = Session::new(ctx)?;
+        session.is_summarized = false;
         self.round(&mut session, &names.iter().map(job).collect::<Vec<_>>())
     }
 
