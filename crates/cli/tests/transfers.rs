@@ -111,7 +111,7 @@ fn a_limited_rate_is_not_exceeded() {
     assert!(got["elapsed_s"].as_f64() > Some(1.5), "{got}");
     same(&home.path("data/a.bin"), &home.path("slow"));
     let end = home.fails(2, ["get", "/lab/a.bin", "--limit-rate", "fast"]);
-    assert!(end.contains("such as 500000, 500k, 2M or 1G"), "{end}");
+    assert!(end.contains("such as 500000, 500k, 2M or 2MiB"), "{end}");
 }
 
 #[test]
