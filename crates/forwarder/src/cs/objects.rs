@@ -138,6 +138,8 @@ struct Slot {
     next: u32,
     /// The value of [`ObjectSlots::changes`] when no room was found for it.
     refused_at: u64,
+    /// Octets of the smallest Data refused since then.
+    refused_octets: u64,
 }
 
 impl Slot {
@@ -178,6 +180,7 @@ impl ObjectSlots {
             state: State::Empty,
             next: NO_SLOT,
             refused_at: 0,
+            refused_octets: 0,
         };
         Ok(Box::new(ObjectSlots {
             slots: boxed(objects_max, slot)?,
@@ -272,15 +275,18 @@ impl ObjectSlots {
             // end.
             State::Leaving => false,
             _ if more == 0 && packets == 0 => true,
-            // No change since the last refusal could make room, so the walk over all objects is
-            // saved.
-            _ if slot.refused_at == self.changes => false,
+            // No change since the last refusal could make room for as many octets, so the walk over
+            // all objects is saved.
+            _ if slot.refused_at == self.changes && octets >= slot.refused_octets => false,
             _ => self.can_make(at, more, packets),
         };
         if has_room {
             return CacheDecision::Memory;
         }
-        self.slots[at as usize].refused_at = self.changes;
+        let changes = self.changes;
+        let slot = &mut self.slots[at as usize];
+        let smallest = if slot.refused_at == changes { slot.refused_octets } else { u64::MAX };
+        (slot.refused_at, slot.refused_octets) = (changes, smallest.min(octets));
         CacheDecision::Refuse
     }
 

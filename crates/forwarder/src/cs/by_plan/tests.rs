@@ -235,6 +235,21 @@ fn an_object_that_cannot_fit_evicts_nothing() {
 }
 
 #[test]
+fn a_smaller_data_follows_a_refusal() {
+    let (small, large) = (charged(11, 0, 10), charged(11, 1, 50));
+    let store = Store::with(10, large - 1, &[10, 11]);
+    store.cs.plan_object(0, in_memory(1, 0));
+    store.cs.plan_object(1, in_memory(2, 0));
+    store.insert((0, 10), 0, 10);
+    // Nothing could make room for this Data, and the refusal is remembered.
+    store.insert((1, 11), 1, 50);
+    assert_eq!((store.packets(0), store.packets(1)), (1, 0), "{large}");
+    // Object 0 can make room for this one.
+    store.insert((1, 11), 0, 10);
+    assert_eq!((store.packets(0), store.packets(1)), (0, 1), "{small}");
+}
+
+#[test]
 fn a_larger_object_leaves_in_bounded_turns() {
     let store = Store::with(10_000, u64::MAX, &[10]);
     store.cs.plan_object(0, in_memory(1, 0));
