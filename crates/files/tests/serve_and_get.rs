@@ -4,7 +4,7 @@
 use crate::common;
 
 use std::fs;
-use std::os::unix::fs::{FileExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::Path;
 
 use common::{believing, connect, content, key_of, name, names_in, resuming, unwatched};
@@ -12,7 +12,7 @@ use namely_files::get::{PART_SUFFIX, TreeEvent, find_file};
 use namely_files::{FileServer, GetError, GetOptions, ServeOptions, get, get_to_writer, get_tree};
 use namely_security::{ManifestHash, Signer, Verified};
 use namely_socket::{Consumer, ConsumerOptions, FetchError, Flow, Sink};
-use namely_testkit::until;
+use namely_testkit::{Need, skip, until};
 use namely_transport::object::{ObjectError, Part, Progress};
 use namely_transport::publish::Signing;
 
@@ -129,6 +129,23 @@ fn the_end_of_a_huge_file_is_readable() {
     assert!(tail.0.ends_with(b"the end"));
     assert!(progress.segments <= 240);
     assert_eq!(progress.octets_done, octets);
+}
+
+#[test]
+fn a_sparse_file_stays_sparse() {
+    const OCTETS: u64 = 6 << 20;
+    let site = Site::new(8000);
+    let file = fs::File::create(site.served("f")).unwrap();
+    file.set_len(OCTETS).unwrap();
+    file.write_all_at(b"middle", OCTETS / 2).unwrap();
+    let on_disk = |path: &Path| fs::metadata(path).unwrap().blocks() * 512;
+    if on_disk(&site.served("f")) > OCTETS / 2 {
+        return skip(Need::Kernel, "this file system has no sparse files");
+    }
+    site.get("/p/f").unwrap();
+    let got = site.got().join("file");
+    assert!(fs::read(&got).unwrap() == fs::read(site.served("f")).unwrap(), "another content");
+    assert!(on_disk(&got) <= OCTETS / 2, "{} octets on the disk", on_disk(&got));
 }
 
 #[test]

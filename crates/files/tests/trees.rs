@@ -104,7 +104,7 @@ pub(crate) const SYNC: GetOptions = GetOptions {
     secret: None,
     keep_mode: false,
     allow_older: false,
-    age_max: None,
+    as_of_min_ns: None,
     sha256: None,
     delete: false,
     delete_max: None,

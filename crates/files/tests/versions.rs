@@ -6,6 +6,8 @@ use crate::common;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use common::{believing, connect, key_of, name, unwatched};
@@ -64,7 +66,8 @@ fn an_older_version_needs_permission_to_replace() {
 fn stale_and_future_versions_are_refused() {
     let target = tempfile::tempdir().unwrap();
     let target = target.path().join("f");
-    let now_ms = namely_host::clock::unix_ns() / 1_000_000;
+    let now_ns = namely_host::clock::unix_ns();
+    let now_ms = now_ns / 1_000_000;
     let hour_ms = 3_600_000;
     for (made_ms, age_max_s, is_taken) in [
         (now_ms, Some(600), true),
@@ -78,8 +81,8 @@ fn stale_and_future_versions_are_refused() {
         let input = Input::read(&mut &b"content"[..], 100, &std::env::temp_dir()).unwrap();
         let put = Put::new(input, PutOptions::new(name("/p/o"), made_ms), signer).unwrap();
         let consumer = connect(put, believing(anchor));
-        let age_max = age_max_s.map(Duration::from_secs);
-        let options = GetOptions { age_max, allow_older: true, ..GetOptions::default() };
+        let as_of_min_ns = age_max_s.map(|age_s: u64| now_ns - age_s * 1_000_000_000);
+        let options = GetOptions { as_of_min_ns, allow_older: true, ..GetOptions::default() };
         let got = get(&consumer, &name("/p/o"), &target, options, &mut unwatched);
         assert_eq!(got.is_ok(), is_taken, "{made_ms}, now {now_ms}: {got:?}");
         let Err(error) = got else { continue };
@@ -88,13 +91,18 @@ fn stale_and_future_versions_are_refused() {
     }
 }
 
-/// Has metadata of version 2, whose segments are gone, and then only the earlier one of version 1.
-struct Replaying {
+/// Answers with metadata of versions of a file, of which it has only one.
+struct Replaying<F> {
     signer: Signer,
-    answers: u64,
+    /// The number of answers with metadata.
+    answers: Arc<AtomicU64>,
+    /// Returns the version of the answer of that number, and its time in ns.
+    metadata: F,
+    /// The version whose segment is there, and its content.
+    there: (u64, &'static [u8]),
 }
 
-impl Producer for Replaying {
+impl<F: FnMut(u64) -> (u64, u64)> Producer for Replaying<F> {
     fn prefixes(&self) -> Vec<Name> {
         Vec::new()
     }
@@ -103,13 +111,15 @@ impl Producer for Replaying {
         let file = name("/p/f");
         let (packet, content) = match interest.name.to_string().as_str() {
             "/p/f/32=metadata" => {
-                self.answers += 1;
-                let version = if self.answers == 1 { 2 } else { 1 };
+                let number = self.answers.fetch_add(1, Ordering::Relaxed) + 1;
+                let (version, as_of_ns) = (self.metadata)(number);
                 let metadata =
                     Metadata { last_segment: Some(0), ..Metadata::new(file.join_version(version)) };
-                (metadata_name(file.as_name(), 1_700_000_000_000_000_000 + version), metadata.to_vec())
+                (metadata_name(file.as_name(), as_of_ns), metadata.to_vec())
             }
-            "/p/f/v=1/seg=0" => (file.join_version(1).join_segment(0), b"old".to_vec()),
+            segment if segment == file.join_version(self.there.0).join_segment(0).to_string() => {
+                (interest.name.to_name(), self.there.1.to_vec())
+            }
             _ => {
                 let refused = LpHeaders { nack: Some(NackReason::NoRoute), ..*headers };
                 return outbox.send(&refused, interest.wire);
@@ -126,7 +136,13 @@ impl Producer for Replaying {
 fn an_earlier_answer_replaces_no_later_one() {
     let directory = tempfile::tempdir().unwrap();
     let (signer, anchor) = key_of("/p");
-    let consumer = connect(Replaying { signer, answers: 0 }, believing(anchor));
+    // The segments of version 2 are gone, and the next metadata is the earlier one of version 1.
+    let metadata = |number| {
+        let version = if number == 1 { 2 } else { 1 };
+        (version, 1_700_000_000_000_000_000 + version)
+    };
+    let producer = Replaying { signer, answers: Arc::default(), metadata, there: (1, b"old") };
+    let consumer = connect(producer, believing(anchor));
     let target = directory.path().join("f");
     let error = get(&consumer, &name("/p/f"), &target, GetOptions::default(), &mut unwatched).unwrap_err();
     assert!(matches!(error, GetError::Interrupted { .. }), "{error}");
@@ -148,6 +164,33 @@ fn put(path: &Path, content: &str) {
     let file = fs::File::options().write(true).open(&beside).unwrap();
     file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000)).unwrap();
     fs::rename(&beside, path).unwrap();
+}
+
+/// A listing or a file that changed a moment ago: caches have the answer from before the change.
+#[test]
+fn an_answer_of_a_cache_is_passed_on_request() {
+    let directory = tempfile::tempdir().unwrap();
+    let target = directory.path().join("f");
+    // Answers from before the request, the age of these, whether an answer from after the request
+    // is demanded, and the requests.
+    for (cached, age_ms, is_demanded, requests) in
+        [(3, 10, true, 4), (3, 10, false, 1), (u64::MAX, 10_000, true, 1)]
+    {
+        let (signer, anchor) = key_of("/p");
+        let now_ns = namely_host::clock::unix_ns();
+        let metadata = move |number| match number <= cached {
+            true => (2, now_ns - age_ms * 1_000_000),
+            false => (2, namely_host::clock::unix_ns()),
+        };
+        let answers = Arc::new(AtomicU64::new(0));
+        let producer = Replaying { signer, answers: answers.clone(), metadata, there: (2, b"content") };
+        let consumer = connect(producer, believing(anchor));
+        let options = GetOptions { as_of_min_ns: is_demanded.then_some(now_ns), ..GetOptions::default() };
+        let got = get(&consumer, &name("/p/f"), &target, options, &mut unwatched);
+        assert_eq!(answers.load(Ordering::Relaxed), requests, "{got:?}");
+        let is_refused = matches!(got, Err(GetError::TooOld { .. }));
+        assert_eq!(is_refused, cached == u64::MAX, "{got:?}");
+    }
 }
 
 #[test]

@@ -78,6 +78,8 @@ pub struct Get {
     #[arg(long)]
     sync: bool,
     /// Maximum age of the producer's answer for the newest version, s. An older answer is refused.
+    /// With 0 the answer is made after the start of the command: for a few seconds, answers of
+    /// caches are requested again.
     #[arg(long, value_name = "SECONDS")]
     max_age: Option<u64>,
     /// Allow an older version to replace the one that was fetched before.

@@ -54,9 +54,9 @@ pub enum GetError {
     /// The producer's or a cache's: the statement of the newest version is older than the caller
     /// accepts.
     #[error(
-        "{object} was the newest version {} s ago, which is more than {} s",
-        .age.as_secs(),
-        .age_max.as_secs()
+        "{object} was the newest version {:.1} s ago, which is more than {:.1} s",
+        .age.as_secs_f64(),
+        .age_max.as_secs_f64()
     )]
     TooOld {
         /// The present version.

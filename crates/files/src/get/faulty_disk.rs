@@ -19,7 +19,7 @@ const RESUME: GetOptions = GetOptions {
     secret: Some(ResumeSecret::new([7; 32])),
     keep_mode: false,
     allow_older: true,
-    age_max: None,
+    as_of_min_ns: None,
     sha256: None,
     delete: false,
     delete_max: None,

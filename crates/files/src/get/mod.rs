@@ -41,7 +41,7 @@ pub use self::tree::{
     TreeProgress, TreeRules, find_version, get_tree, get_tree_by_rules, get_tree_filtered,
 };
 pub use self::version::{CLOCK_SKEW_MAX, check_age};
-use self::version::{note_stamp, note_version};
+use self::version::{find_recent, note_stamp, note_version};
 
 /// New versions that a fetch follows while its file changes.
 ///
@@ -79,7 +79,16 @@ pub struct FetchedFile {
 /// # Errors
 /// [`GetError::IsDirectory`], or the file is not found.
 pub fn find_file(consumer: &Consumer, name: &Name) -> Result<Object, GetError> {
-    let object = consumer.find(name)?;
+    find_newest(consumer, name, &GetOptions::default())
+}
+
+/// Finds the file `name` as [`find_file`] does. If a cache returns an answer that is a little older
+/// than [`GetOptions::as_of_min_ns`], the file is requested again for a few seconds.
+///
+/// # Errors
+/// As [`find_file`] and [`check_age`].
+pub fn find_newest(consumer: &Consumer, name: &Name, options: &GetOptions) -> Result<Object, GetError> {
+    let object = find_recent(|| consumer.find(name), options)?;
     if object.metadata.as_ref().is_some_and(|metadata| metadata.is_directory()) {
         return Err(GetError::IsDirectory { name: name.clone() });
     }
@@ -98,7 +107,7 @@ pub fn get(
     options: GetOptions,
     watch: &mut dyn FnMut(&Progress) -> Flow,
 ) -> Result<FetchedFile, GetError> {
-    let object = find_file(consumer, name)?;
+    let object = find_newest(consumer, name, &options)?;
     get_newest(consumer, object, target, options, &mut |_| (), watch)
 }
 

@@ -1,7 +1,5 @@
 //! The options of a fetch.
 
-use std::time::Duration;
-
 use super::journal::ResumeSecret;
 
 /// Options of fetching files.
@@ -18,8 +16,9 @@ pub struct GetOptions {
     pub keep_mode: bool,
     /// Whether an older version may replace the one that was fetched before.
     pub allow_older: bool,
-    /// The maximum age of the producer's statement about its newest version.
-    pub age_max: Option<Duration>,
+    /// The earliest time of the producer's statement about its newest version, ns since the Unix
+    /// epoch.
+    pub as_of_min_ns: Option<u64>,
     /// The SHA-256 digest of the file. A file of another digest keeps the name of its partial file.
     /// Trees: see [`TreeRules::checksums`](super::TreeRules::checksums).
     pub sha256: Option<[u8; 32]>,

@@ -312,10 +312,16 @@ impl PartFile {
             self.others = 0;
         }
         let first = self.buffer.get(..octets).unwrap_or_default();
-        // Written at a fixed position, because an earlier failed attempt may have written some of
-        // the buffer.
-        self.file.write_all_at(first, self.written)?;
-        self.written += octets as u64;
+        let end = self.written + octets as u64;
+        // Zeros at the end of the file take no room on the disk, as in the producer's sparse file.
+        let is_hole = first.iter().all(|octet| *octet == 0) && self.file.metadata()?.len() <= self.written;
+        match is_hole {
+            true => self.file.set_len(end)?,
+            // Written at a fixed position, because an earlier failed attempt may have written some
+            // of the buffer.
+            false => self.file.write_all_at(first, self.written)?,
+        }
+        self.written = end;
         Ok(())
     }
 

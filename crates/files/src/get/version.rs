@@ -2,8 +2,9 @@
 
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use namely_socket::FetchError;
 use namely_transport::object::Object;
 use namely_wire::Name;
 use namely_wire::tree_index::EntryStamp;
@@ -20,19 +21,50 @@ use crate::content::FileStamp;
 /// - Tests: `stale_and_future_versions_are_refused`
 pub const CLOCK_SKEW_MAX: Duration = Duration::from_secs(300);
 
+/// Time for which an answer is requested again that was made shortly before
+/// [`GetOptions::as_of_min_ns`]: a few caches one after another, each of which keeps metadata fresh
+/// for a second, may have it.
+const CACHES: Duration = Duration::from_secs(4);
+
+/// Pause before such a request.
+const CACHES_PAUSE: Duration = Duration::from_millis(100);
+
 /// The attribute of a file that has the versioned name.
 const VERSION_ATTRIBUTE: &str = "user.namely.version";
 
 /// The attribute of a file that has the stamp of the producer's file.
 const STAMP_ATTRIBUTE: &str = "user.namely.stamp";
 
-/// Checks the age of the producer's statement about its newest version against
-/// [`GetOptions::age_max`]: it must be neither too old nor from the future.
+/// Finds an object. If a cache has a statement about its newest version that was made shortly
+/// before [`GetOptions::as_of_min_ns`], the object is requested until that copy expires.
+///
+/// # Errors
+/// Those of `find` and [`check_age`].
+pub(super) fn find_recent(
+    find: impl Fn() -> Result<Object, FetchError>,
+    options: &GetOptions,
+) -> Result<Object, GetError> {
+    let began = Instant::now();
+    loop {
+        let object = find()?;
+        match check_age(&object, options) {
+            Err(GetError::TooOld { age, age_max, .. })
+                if age.saturating_sub(age_max) < CACHES && began.elapsed() < CACHES =>
+            {
+                std::thread::sleep(CACHES_PAUSE);
+            }
+            checked => return checked.map(|()| object),
+        }
+    }
+}
+
+/// Checks the time of the producer's statement about its newest version against
+/// [`GetOptions::as_of_min_ns`]: it must be neither too old nor from the future.
 ///
 /// # Errors
 /// [`GetError::TooOld`], [`GetError::Future`], [`GetError::Undated`].
 pub fn check_age(object: &Object, options: &GetOptions) -> Result<(), GetError> {
-    let (Some(age_max), Some(_)) = (options.age_max, &object.metadata) else { return Ok(()) };
+    let (Some(min_ns), Some(_)) = (options.as_of_min_ns, &object.metadata) else { return Ok(()) };
     let name = || object.name.clone();
     let Some(as_of_ns) = object.as_of_ns else { return Err(GetError::Undated { object: name() }) };
     let now_ns = namely_host::clock::unix_ns();
@@ -40,8 +72,11 @@ pub fn check_age(object: &Object, options: &GetOptions) -> Result<(), GetError> 
     if ahead > CLOCK_SKEW_MAX {
         return Err(GetError::Future { object: name(), ahead });
     }
-    let age = Duration::from_nanos(now_ns.saturating_sub(as_of_ns));
-    if age > age_max { Err(GetError::TooOld { object: name(), age, age_max }) } else { Ok(()) }
+    if as_of_ns >= min_ns {
+        return Ok(());
+    }
+    let [age, age_max] = [as_of_ns, min_ns].map(|ns| Duration::from_nanos(now_ns.saturating_sub(ns)));
+    Err(GetError::TooOld { object: name(), age, age_max })
 }
 
 /// Returns an error if `target` was fetched from a newer version of `object`. A peer that answers

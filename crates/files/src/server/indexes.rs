@@ -65,6 +65,8 @@ struct CachedIndex {
     version: u64,
     index: Arc<TreeIndex>,
     checked_at: Instant,
+    /// The time of the check, ns since the Unix epoch; later by 1 ns for each statement about it.
+    as_of_ns: u64,
     rest: Duration,
 }
 
@@ -97,7 +99,7 @@ impl Indexes {
         path: NameRef<'_>,
         opened: &Opened,
     ) -> Result<Option<u64>, PathError> {
-        let started = Instant::now();
+        let (started, mut as_of_ns) = (Instant::now(), clock::unix_ns());
         let newest = self.kept.iter_mut().filter(|kept| kept.path.as_name() == path);
         let newest = newest.max_by_key(|kept| kept.version);
         if let Some(kept) = &newest
@@ -112,6 +114,8 @@ impl Indexes {
         let rest = (checked_at - started) * REST;
         if let Some(kept) = newest {
             (kept.checked_at, kept.rest) = (checked_at, rest);
+            as_of_ns = as_of_ns.max(kept.as_of_ns);
+            kept.as_of_ns = as_of_ns;
             if kept.index.octets == index.octets {
                 return Ok(Some(kept.version));
             }
@@ -126,12 +130,23 @@ impl Indexes {
             version,
             index: Arc::new(index),
             checked_at,
+            as_of_ns,
             rest,
         });
         while self.kept.len() > INDEXES_MAX || (self.kept.len() > 1 && self.octets() > self.octets_max) {
             self.kept.pop_front();
         }
         Ok(Some(version))
+    }
+
+    /// Returns the time of a statement that the newest index of the directory `path` is the present
+    /// one, ns since the Unix epoch: the directory may have changed since the last check. Each
+    /// statement has a time of its own, as the name of its packet.
+    pub(super) fn as_of_ns(&mut self, path: NameRef<'_>) -> Option<u64> {
+        let newest = self.kept.iter_mut().filter(|kept| kept.path.as_name() == path);
+        let newest = newest.max_by_key(|kept| kept.version)?;
+        newest.as_of_ns = newest.as_of_ns.saturating_add(1);
+        Some(newest.as_of_ns)
     }
 
     /// Octets of memory in use.
@@ -179,6 +194,29 @@ fn new_omissions(logged: &mut HashSet<PathBuf>, root: &Root, index: &TreeIndex) 
 mod tests {
     use super::*;
     use namely_wire::tree_index::LeftOut;
+
+    #[test]
+    fn a_reused_index_has_its_checks_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = Root::open(directory.path(), false).unwrap();
+        let (path, mut indexes) = (Name::new(), Indexes::default());
+        let state = |indexes: &mut Indexes, rest: Duration| {
+            let opened = root.find(path.components()).unwrap();
+            let version = indexes.find_or_build(&root, path.as_name(), &opened).unwrap().unwrap();
+            indexes.kept.iter_mut().for_each(|kept| kept.rest = rest);
+            (version, indexes.as_of_ns(path.as_name()).unwrap())
+        };
+        let (version, as_of_ns) = state(&mut indexes, Duration::MAX);
+        std::fs::write(directory.path().join("f"), "x").unwrap();
+        let changed_ns = clock::unix_ns();
+        assert_eq!(state(&mut indexes, Duration::ZERO), (version, as_of_ns + 1));
+        assert!(as_of_ns < changed_ns);
+        let (newer, as_of_ns) = state(&mut indexes, Duration::ZERO);
+        assert!(newer > version && as_of_ns > changed_ns);
+        // The directory is as it was at the check, which gives the index another time only.
+        let (same, later_ns) = state(&mut indexes, Duration::ZERO);
+        assert!(same == newer && later_ns > as_of_ns);
+    }
 
     #[test]
     fn each_left_out_entry_is_logged_once() {

@@ -568,7 +568,13 @@ impl FileServer {
         // A file that changed a moment ago may change again as soon. An index has its own time.
         let age_ms = if request.facet() == Facet::Index { u64::MAX } else { age_ns(stamp.ctime) / 1_000_000 };
         let freshness_ms = age_ms.clamp(1, self.metadata_freshness_ms);
-        let wire = self.metadata_packet(request, ContentType::Blob, &metadata.to_vec(), freshness_ms)?;
+        let as_of_ns = match request.facet() {
+            Facet::Index => self.indexes.as_of_ns(request.path_name()),
+            _ => None,
+        };
+        let as_of_ns = as_of_ns.unwrap_or_else(clock::unix_ns);
+        let content = metadata.to_vec();
+        let wire = self.metadata_packet(request, ContentType::Blob, &content, as_of_ns, freshness_ms)?;
         self.send_metadata(&wire, headers, outbox)?;
         self.counters.metadata += 1;
         Ok(())
@@ -580,10 +586,11 @@ impl FileServer {
         request: &Request<'_>,
         content_type: ContentType,
         content: &[u8],
+        as_of_ns: u64,
         freshness_ms: u64,
     ) -> Result<Vec<u8>, Unavailable> {
         let object = self.object_name(request);
-        let name = metadata_name(object.as_name(), clock::unix_ns());
+        let name = metadata_name(object.as_name(), as_of_ns);
         let last = Name::new().join_segment(0);
         let mut builder =
             DataBuilder::new(name.as_name()).content_type(content_type).freshness_ms(freshness_ms);
@@ -602,7 +609,8 @@ impl FileServer {
         outbox: &mut Outbox,
     ) -> Result<(), Unavailable> {
         let freshness_ms = self.metadata_freshness_ms;
-        let wire = self.metadata_packet(request, ContentType::Nack, &denial.to_vec(), freshness_ms)?;
+        let (content, as_of_ns) = (denial.to_vec(), clock::unix_ns());
+        let wire = self.metadata_packet(request, ContentType::Nack, &content, as_of_ns, freshness_ms)?;
         self.send_metadata(&wire, headers, outbox)
     }
 

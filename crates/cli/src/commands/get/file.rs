@@ -4,9 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use namely_files::get::{
-    CLOCK_SKEW_MAX, CheckedWriter, check_age, find_file, get_newest, get_newest_to_writer,
-};
+use namely_files::get::{CLOCK_SKEW_MAX, CheckedWriter, find_newest, get_newest, get_newest_to_writer};
 use namely_files::{FetchedFile, GetError, GetOptions};
 use namely_security::validity::UtcTime;
 use namely_socket::{Consumer, FetchError, Flow};
@@ -38,7 +36,7 @@ impl Get {
         let ctx = session.ctx;
         let options = GetOptions { sha256: session.digest_of(name)?, ..self.options() };
         let watch = Watch::stopped_by(ctx, name, session.stop.clone());
-        let object = self.find(ctx, consumer, name)?;
+        let object = self.find(ctx, consumer, name, &options)?;
         let mut is_continued = false;
         let mut see = |progress: &Progress| {
             let kept = progress.octets_done.saturating_sub(progress.octets);
@@ -80,8 +78,7 @@ impl Get {
         let ctx = session.ctx;
         let digest = session.digest_of(name)?;
         let watch = Watch::stopped_by(ctx, name, session.stop.clone());
-        let object = self.find(ctx, consumer, name)?;
-        check_age(&object, &self.options()).map_err(|error| self.unfinished(name, error))?;
+        let object = self.find(ctx, consumer, name, &self.options())?;
         let mut see = |progress: &Progress| -> Flow { watch.see("", progress) };
         let mut changed =
             |error: &GetError| watch.remark(ctx.out, format!("{error}; fetching the new version"));
@@ -111,9 +108,16 @@ impl Get {
     }
 
     /// Finds the file, or the requested range of it.
-    fn find(&self, ctx: &Context<'_>, consumer: &Consumer, name: &Name) -> Result<Object, Unfinished> {
+    fn find(
+        &self,
+        ctx: &Context<'_>,
+        consumer: &Consumer,
+        name: &Name,
+        options: &GetOptions,
+    ) -> Result<Object, Unfinished> {
         let object_name = self.object_name(name)?;
-        let object = find_file(consumer, &object_name).map_err(|error| self.not_found(name, error))?;
+        let object =
+            find_newest(consumer, &object_name, options).map_err(|error| self.not_found(name, error))?;
         report_age(ctx, object.as_of_ns);
         Ok(object)
     }
@@ -125,7 +129,9 @@ impl Get {
             sync: self.sync,
             secret,
             allow_older: self.allow_older,
-            age_max: self.max_age.map(Duration::from_secs),
+            as_of_min_ns: self.max_age.map(|age_s| {
+                namely_host::clock::unix_ns().saturating_sub(age_s.saturating_mul(1_000_000_000))
+            }),
             ..GetOptions::default()
         }
     }
@@ -139,6 +145,9 @@ fn is_closed_pipe(error: &GetError) -> bool {
     )
 }
 
+/// The verification of an object without metadata, whose signer would stand for all packets.
+const EACH_VERIFIED: &str = "verified packet by packet: the name of a version has no metadata";
+
 /// Reports a fetched file.
 fn report(ctx: &Context<'_>, got: &FetchedFile) {
     for range in got.damaged.iter().take(DAMAGED_NAMED_MAX) {
@@ -149,7 +158,7 @@ fn report(ctx: &Context<'_>, got: &FetchedFile) {
             range.end.saturating_sub(1)
         ));
     }
-    let verified = got.reason.as_ref().map_or_else(|| "each packet's signature".into(), |r| r.to_string());
+    let verified = got.reason.as_ref().map_or_else(|| EACH_VERIFIED.into(), |reason| reason.to_string());
     ctx.out.report(
         || {
             let resumed = match got.resumed_octets {

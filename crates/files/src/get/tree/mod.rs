@@ -35,7 +35,7 @@ use self::unpack::{PackProgress, PackReceiver, parts};
 use super::checksum::{Checksums, digest_of};
 use super::reuse::equal_part;
 use super::target::{Target, refused};
-use super::version::{check_age, check_newer, note_stamp, note_version};
+use super::version::{check_newer, find_recent, note_stamp, note_version};
 use super::{GetError, GetOptions, RESTARTS_MAX, get_file};
 use crate::root::LISTING_OCTETS_MAX;
 
@@ -325,8 +325,8 @@ impl Tree<'_> {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let index = self.consumer.find(&index_name(self.name_of(path).as_name()))?;
-            check_age(&index, &self.options)?;
+            let name = index_name(self.name_of(path).as_name());
+            let index = find_recent(|| self.consumer.find(&name), &self.options)?;
             if !self.options.allow_older {
                 self.check_newer(path, &index)?;
             }
@@ -481,7 +481,7 @@ impl Tree<'_> {
     }
 
     fn try_one(&mut self, path: &Path, stamp: Option<EntryStamp>) -> Result<(), GetError> {
-        let object = super::find_file(self.consumer, &self.name_of(path))?;
+        let object = super::find_newest(self.consumer, &self.name_of(path), &self.options)?;
         // A cache may still have the metadata of the file before its last change. The content is
         // then not that of the stamp.
         let changed_ns = object.metadata.as_ref().and_then(|metadata| metadata.ctime_ns);
