@@ -474,7 +474,8 @@ fn layout(columns: &[&str], rows: &[Vec<Cell>]) -> Vec<String> {
 
 /// Formats a number of things: `1 face`, `2 faces`.
 pub fn count_text(n: u64, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+    let plural = if what.ends_with(['x', 's']) { "es" } else { "s" };
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}{plural}") }
 }
 
 /// Formats octets for people: `1.5 MiB`.
@@ -555,6 +556,19 @@ mod tests {
         let rows = vec![vec![amount("12.00M"), "x".into()], vec![amount("950"), "y".into()]];
         assert_eq!(layout(&["out", "remote"], &rows), ["   out  remote", "12.00M  x", "   950  y"]);
         assert_eq!((count_text(1, "route"), count_text(0, "route")), ("1 route".into(), "0 routes".into()));
+    }
+
+    #[test]
+    fn counted_things_have_their_plural() {
+        for (n, what, text) in [
+            (1, "face", "1 face"),
+            (0, "face", "0 faces"),
+            (1, "pending Interest", "1 pending Interest"),
+            (2, "prefix", "2 prefixes"),
+            (3, "miss", "3 misses"),
+        ] {
+            assert_eq!(count_text(n, what), text);
+        }
     }
 
     #[test]

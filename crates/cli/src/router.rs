@@ -202,28 +202,26 @@ fn is_on_this_host(router: &FaceUri) -> bool {
 fn by_upstream(failure: Failure, name: &Name, upstream: &Upstream) -> Failure {
     let parent = name.as_name().without_last(1);
     let instead = |message: String| Failure { message, ..failure.clone() };
+    let mistake = || match name.components().any(|component| component.version().is_some()) {
+        true => "there is no such version, or no longer: request the name without `v=`".to_owned(),
+        false => format!("check the spelling: `namely ls {parent}` lists the names beside it"),
+    };
     match upstream {
         Upstream::None => failure,
         Upstream::Unbound(prefix) => failure.hint(format!(
             "{prefix} leads to the applications of the router's host, and none of them has bound {name} or a \
              prefix of it: `namely bind list` lists the bindings"
         )),
-        Upstream::Application(prefix) => instead(format!(
-            "no route to {name}: the program that serves {prefix} refuses it"
-        ))
-        .hint(if name.components().any(|component| component.version().is_some()) {
-            format!(
-                "it has no such version, or no longer: request the name without `v=`, or `namely ls {parent}`"
-            )
-        } else {
-            format!("check the spelling: `namely ls {parent}` lists the names beside it")
-        }),
+        Upstream::Application(prefix) => {
+            instead(format!("no route to {name}: the program that serves {prefix} refuses it"))
+                .hint(mistake())
+        }
         Upstream::Routers(uris) => {
             let shown = uris.iter().take(ROUTERS_SHOWN).map(|uri| Plain::new(uri).to_string());
             let shown = shown.collect::<Vec<_>>().join(" and ");
             instead(format!("no route to {name}: a router behind {shown} knows no route")).hint(format!(
-                "`namely why {name} --trace` follows it hop by hop and finds a loop; or check the spelling: \
-                 `namely ls {parent}` lists the names beside it"
+                "`namely why {name} --trace` follows it hop by hop and finds a loop; or {}",
+                mistake()
             ))
         }
     }
@@ -305,6 +303,12 @@ mod tests {
                 "/lab/x/v=1",
                 Upstream::Application(lab),
                 "no route to /lab/x/v=1: the program that serves /lab refuses it",
+                "no such version",
+            ),
+            (
+                "/far/x/v=1",
+                routers.clone(),
+                "no route to /far/x/v=1: a router behind udp4://127.0.0.1:6402 and tcp4://a\\u{1b}:1 knows no route",
                 "no such version",
             ),
             (

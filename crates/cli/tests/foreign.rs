@@ -163,4 +163,5 @@ fn lying_router_replies_are_printed_escaped() {
             assert!(is_quoted, "{uri} {words:?}: {said}");
         }
     }
+    assert!(home.json(["key", "list"]).is_empty(), "a refused server takes its new key back");
 }

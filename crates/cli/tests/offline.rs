@@ -25,6 +25,8 @@ fn keys_are_made_listed_chosen_and_deleted() {
     home.ok(["key", "default", "/lab/bob"]);
     assert_eq!(home.ok(["key", "default"]).trim(), "/lab/bob");
     assert!(home.fails(1, ["key", "delete", "/lab/carol"]).contains("--yes"));
+    let missing = home.fails(1, ["key", "delete", "/not/there"]);
+    assert!(missing.contains("no /not/there") && !missing.contains("--yes"), "{missing}");
     home.ok(["key", "delete", "/lab/carol", "--yes"]);
     assert_eq!(home.json(["key", "list"]).len(), 2);
 }

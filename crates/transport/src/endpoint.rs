@@ -108,6 +108,9 @@ pub struct BadRouter {
     pub reason: Option<FaceUriError>,
 }
 
+const SCHEMES: &str = "use unix:///path, memif:///path, tcp://host:port, udp://host:port, \
+     ether://[address%interface], kernel:// or ndndpdk://host:port";
+
 impl fmt::Display for BadRouter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.named_by {
@@ -115,14 +118,13 @@ impl fmt::Display for BadRouter {
             named_by => write!(f, "'{}' (from {named_by}) names no router: ", self.uri)?,
         }
         match &self.reason {
+            // A face has schemes that no client connects to, and lacks some that clients do.
+            Some(FaceUriError::NoScheme | FaceUriError::UnknownScheme) => f.write_str(SCHEMES),
             Some(reason) => reason.fmt(f),
             None if self.uri.starts_with("ether:") => {
                 f.write_str("name the network interface too, as in ether://[08:00:27:01:02:03%eth0]; groups are no routers")
             }
-            None => f.write_str(
-                "use unix:///path, memif:///path, tcp://host:port, udp://host:port, ether://[address%interface], \
-                 kernel:// or ndndpdk://host:port",
-            ),
+            None => f.write_str(SCHEMES),
         }
     }
 }
@@ -232,6 +234,14 @@ mod tests {
         assert_eq!(found(None, &surroundings), ["unix:///a"]);
         surroundings.namely_router = None;
         assert_eq!(found(None, &surroundings), ["unix:///b"]);
+    }
+
+    #[test]
+    fn a_bad_router_lists_the_usable_schemes() {
+        for uri in ["foo", "foo://bar", "dev://eth0"] {
+            let error = candidates(Some(uri), &Environment::default(), |_| None).unwrap_err().to_string();
+            assert!(error.contains("kernel:// or ndndpdk://") && !error.contains("or dev://"), "{error}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `namely key`: the user's keys.
 
 use clap::{Args, Subcommand, ValueEnum};
-use namely_security::{KeyEntry, KeyType, NewKey, validity};
+use namely_security::{KeyChainError, KeyEntry, KeyType, NewKey, validity};
 use namely_wire::Name;
 use serde_json::json;
 
@@ -185,11 +185,22 @@ pub struct Delete {
 
 impl Delete {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let chain = key_chain()?;
         if !self.yes {
+            let name = self.name.as_name();
+            let keys = chain.list().map_err(key_failure)?.keys;
+            let is_there = keys.iter().any(|key| {
+                key.identity() == name
+                    || key.name.as_name() == name
+                    || key.certificates.iter().any(|certificate| certificate.name() == name)
+            });
+            if !is_there {
+                return Err(key_failure(KeyChainError::NotFound(self.name.clone())));
+            }
             return Err(Failure::failed(format!("{} would be deleted for good", self.name))
                 .hint("export it first with `namely cert export --private`, then add --yes"));
         }
-        key_chain()?.delete(self.name.as_name()).map_err(key_failure)?;
+        chain.delete(self.name.as_name()).map_err(key_failure)?;
         ctx.out.answer(|| format!("{} deleted", self.name), || json!({"deleted": self.name.to_string()}));
         Ok(())
     }

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::args::Cli;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::{Cell, octets_text};
+use crate::output::{Cell, count_text, octets_text};
 use crate::router::connect;
 
 /// Show the state of the router.
@@ -113,8 +113,8 @@ impl Status {
                 format!("up          {}", duration_text(up_s)),
                 format!("faces       {faces}"),
                 format!("routes      {routes}"),
-                format!("FIB         {} prefixes", general.fib_entries),
-                format!("PIT         {} pending Interests", general.pit_entries),
+                format!("FIB         {}", count_text(general.fib_entries, "prefix")),
+                format!("PIT         {}", count_text(general.pit_entries, "pending Interest")),
                 of_store(&cs),
                 format!("Interests   {} in, {} out", general.in_interests, general.out_interests),
                 format!("Data        {} in, {} out", general.in_data, general.out_data),
@@ -149,7 +149,8 @@ impl Status {
 fn of_store(cs: &CsInfo) -> String {
     let policy = cs.policy.as_ref().map(|policy| format!(", policy {policy}")).unwrap_or_default();
     let CsInfo { entries, capacity, hits, misses, .. } = cs;
-    format!("CS          {entries} of {capacity} packets, {hits} hits, {misses} misses{policy}")
+    let [hits, misses] = [count_text(*hits, "hit"), count_text(*misses, "miss")];
+    format!("CS          {entries} of {capacity} packets, {hits}, {misses}{policy}")
 }
 
 /// The lines that only namely's router has.

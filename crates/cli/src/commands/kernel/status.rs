@@ -8,7 +8,7 @@ use serde_json::json;
 use super::control;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::output::{Cell, octets_text};
+use crate::output::{Cell, count_text, octets_text};
 
 /// The files with counters in /proc/net/nnet.
 const FILES: [&str; 4] = ["stats", "drops", "cs", "memory"];
@@ -84,15 +84,15 @@ impl Status {
                 format!("forwarder   running at kernel://, in Linux {release}"),
                 format!("faces       {faces}"),
                 format!("routes      {routes}"),
-                format!("FIB         {} prefixes", s("fib_entries")),
+                format!("FIB         {}", count_text(s("fib_entries"), "prefix")),
                 format!("bindings    {}", s("bindings")),
-                format!("PIT         {} pending Interests", s("pit_entries")),
+                format!("PIT         {}", count_text(s("pit_entries"), "pending Interest")),
                 format!(
-                    "CS          {} of {} packets, {} hits, {} misses",
+                    "CS          {} of {} packets, {}, {}",
                     of(cs, "packets"),
                     of(cs, "packets_max"),
-                    of(cs, "hits"),
-                    of(cs, "misses")
+                    count_text(of(cs, "hits"), "hit"),
+                    count_text(of(cs, "misses"), "miss")
                 ),
                 format!("Interests   {} in, {} out", s("in_interests"), s("out_interests")),
                 format!("Data        {} in, {} out", s("in_data"), s("out_data")),
