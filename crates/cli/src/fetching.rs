@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use namely_files::GetError;
 use namely_files::get::TreeProgress;
+use namely_security::{Rejection, RejectionReason};
 use namely_socket::{BindError, CallError, Consumer, ConsumerOptions, FetchError, Flow, OptionError};
 use namely_transport::object::{ObjectError, Progress};
-use namely_wire::Name;
+use namely_wire::{Component, Name, key_name_of_locator, types};
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
@@ -330,6 +331,11 @@ pub fn get_failure(error: GetError) -> Failure {
     if let GetError::Fetch(FetchError::Object(ObjectError::Refused { name, reason })) = &error {
         return nack_failure(name, *reason);
     }
+    if let Some(FetchError::Object(ObjectError::Untrusted(rejection))) = error.fetch_error()
+        && let Some(failure) = first_failure(rejection)
+    {
+        return failure;
+    }
     let failure = Failure::new(exit, error.to_string());
     if let Some(FetchError::Call(CallError::RouterLost)) = error.fetch_error() {
         return failure.hint("start it again with `namely up`");
@@ -352,6 +358,23 @@ pub fn get_failure(error: GetError) -> Failure {
         _ => "",
     };
     failure.hint(format!("{hint}{option}"))
+}
+
+/// Returns the failure of a user who has no trust anchor for the name: the usual first fetch from a
+/// producer. The packet's own name, and the suspicion of a forgery, would only confuse there.
+fn first_failure(rejection: &Rejection) -> Option<Failure> {
+    let identity = match (&rejection.why, &rejection.key) {
+        (RejectionReason::NoAnchor, Some(key)) => key_name_of_locator(key.as_name()).ok()?.without_last(2),
+        _ => return None,
+    };
+    let packet = rejection.name.as_name();
+    let is_of_packet = |c: &Component<'_>| c.typ == types::KEYWORD_COMPONENT || c.version().is_some();
+    let name = packet.prefix(packet.components().position(|c| is_of_packet(&c)).unwrap_or(packet.len()));
+    let message = format!("you trust no key for {name} yet: the key of {identity} signs it");
+    Some(Failure::new(Exit::NotVerified, message).hint(format!(
+        "`namely cert trust --from {name}` shows the fingerprint of that key; compare it with its \
+         producer's `namely cert show {identity}`"
+    )))
 }
 
 fn exit_of(error: &FetchError) -> Exit {

@@ -79,8 +79,13 @@ impl PublisherKey {
     pub fn announce(&self, ctx: &Context<'_>) {
         let Some(made) = &self.made else { return };
         let identity = made.identity();
+        let instead = match identity.without_last(1) {
+            above if above.is_empty() => String::new(),
+            // Others have to compare a fingerprint for each key.
+            above => format!("; `namely key new {above}` first makes one key for all names below {above}"),
+        };
         ctx.out.remark(format!(
-            "made the key {}; others trust it after `namely cert export {identity} > FILE` here and `namely cert trust FILE` there",
+            "made the key {}: others trust it by `namely cert trust --from {identity}`{instead}",
             made.name
         ));
     }

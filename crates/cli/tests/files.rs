@@ -52,6 +52,7 @@ fn get_writes_a_verified_file() {
     assert!(if repeated == 0 { cached == 0.0 } else { cached < 1.0 }, "the producer answers first: {got}");
     let again = &home.json(["get", got["name"].as_str().unwrap(), "-o", "again"])[0];
     assert_eq!(again["cache_share"].as_f64(), Some(1.0), "and now from the cache");
+    assert!(again["verified"].as_str().unwrap().starts_with("verified packet by packet"), "{again}");
 }
 
 #[test]
@@ -82,7 +83,9 @@ fn get_needs_a_trusted_certificate() {
     };
     let refused = get(&home);
     assert_eq!(refused.code, Some(6), "{refused:?}");
-    assert!(refused.stderr.contains("/lab") && refused.stderr.contains("namely cert trust"), "{refused:?}");
+    let message = "you trust no key for /lab/a.bin yet: the key of /lab signs it";
+    assert!(refused.stderr.contains(message) && !refused.stderr.contains("poisoned"), "{refused:?}");
+    assert!(refused.stderr.contains("`namely cert trust --from /lab/a.bin`"), "{refused:?}");
     assert!(!stranger.path("x").exists(), "nothing unverified is left");
     fs::write(stranger.path("lab.cert"), home.ok(["cert", "export", "/lab"])).unwrap();
     stranger.ok(["cert", "trust", "lab.cert"]);
@@ -439,6 +442,18 @@ fn a_served_directory_is_listed() {
 }
 
 #[test]
+fn a_changed_tree_is_fetched_past_caches() {
+    let home = lab();
+    home.ok(["get", "/lab", "--recursive", "copy"]);
+    for round in ["1", "2", "3"] {
+        fs::write(home.path("data/new"), round).unwrap();
+        // The router's cache has the list of files from before this change.
+        home.ok(["get", "/lab", "--recursive", "copy", "--max-age", "0"]);
+        assert_eq!(fs::read_to_string(home.path("copy/new")).unwrap(), round);
+    }
+}
+
+#[test]
 fn an_unchanged_tree_is_not_refetched() {
     let home = lab();
     let first = &home.json(["get", "/lab", "-r", "copy"])[0];
@@ -469,6 +484,10 @@ fn a_certificate_is_trusted_by_fingerprint() {
     fs::create_dir(home.path("data")).unwrap();
     fs::write(home.path("data/f"), "x").unwrap();
     home.serve("/lab/data", ["serve", "data", "--prefix", "/lab/data"]);
+    home.wait_for("the remarks about its key", || {
+        let log = home.background_log();
+        log.contains("made the key /lab/data/") && log.contains("`namely key new /lab`")
+    });
     let shown = &home.json(["cert", "show", "/lab/data"])[0];
     let fingerprint = shown["fingerprint"].as_str().unwrap().to_owned();
     let other = |args: &[&str]| {
@@ -601,6 +620,20 @@ fn a_cms_file_is_fetched_by_name() {
 }
 
 #[test]
+fn a_second_server_of_a_prefix_is_reported() {
+    let mut home = Home::with_router();
+    fs::create_dir(home.path("data")).unwrap();
+    let serving = ["serve", "data", "--prefix", "/lab"];
+    home.serve("/lab", serving);
+    home.wait_for("the first server", || home.background_log().contains("serving data as /lab"));
+    assert!(!home.background_log().contains("another program"), "{}", home.background_log());
+    let second = home.namely(serving);
+    home.spawn(second);
+    let remark = "another program serves /lab on this router, too";
+    home.wait_for("the remark of the second one", || home.background_log().contains(remark));
+}
+
+#[test]
 fn a_failed_serve_leaves_no_key() {
     let mut home = Home::with_router();
     fs::create_dir(home.path("data")).unwrap();
@@ -655,6 +688,11 @@ fn errors_name_the_target_and_a_remedy() {
     fs::write(home.path("mine/thesis.tex"), "years").unwrap();
     let end = home.fails(1, ["get", "/lab", "-r", "mine", "--delete"]);
     assert!(end.contains("no copy of /lab") && home.path("mine/thesis.tex").exists(), "{end}");
+    // The same command would meet the same file again.
+    fs::create_dir(home.path("taken")).unwrap();
+    fs::write(home.path("taken/sub"), "a file").unwrap();
+    let end = home.fails(1, ["get", "/lab", "-r", "taken"]);
+    assert!(end.contains("sub") && !end.contains("run the same command again"), "{end}");
     let end = home.fails(2, ["get", "/lab", "-r", "copy", "--exclude", "a[b"]);
     assert!(end.contains("'['"), "{end}");
 }

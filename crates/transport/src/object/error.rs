@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io;
 
-use namely_security::{CertificateError, ManifestError, Rejection, SegmentRejection};
+use namely_security::{CertificateError, ManifestError, Rejection, RejectionReason, SegmentRejection};
 use namely_wire::{DecodeError, NackReason, Name};
 
 use crate::connection::ConnectionError;
@@ -124,6 +124,10 @@ impl ObjectError {
             ObjectError::Refused { reason: NackReason::NoRoute, .. } => Some(
                 "`namely why NAME --trace` finds the router without a route; `namely route add` adds one",
             ),
+            // The usual first fetch from a producer: nothing indicates another sender.
+            ObjectError::Untrusted(Rejection { why: RejectionReason::NoAnchor, .. }) => {
+                Some("`namely cert trust --from NAME` shows the fingerprint to compare with its producer's")
+            }
             ObjectError::Untrusted(rejection) if rejection.may_be_anothers() && rejection.key.is_some() => {
                 Some(
                     "`namely cert trust --from NAME` shows the fingerprint to compare with its producer's; if that differs, somebody \
