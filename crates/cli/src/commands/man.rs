@@ -63,11 +63,12 @@ const ROUTER_VARIABLES: [Entry; 5] = [
 ];
 
 /// Files of the router, which `namely` connects to.
-const FILES: [Entry; 4] = [
+const FILES: [Entry; 5] = [
     Entry("~/.config/namely/namely.toml", "The configuration of your router, namely.toml(5)."),
     Entry("/etc/namely/namely.toml", "The configuration of the system's router."),
     Entry("$XDG_RUNTIME_DIR/namely.sock", "The socket of your router."),
     Entry("/run/namely/namely.sock", "The socket of root's router."),
+    Entry("/usr/share/doc/namely/glossary.md", "The words of these pages and of messages, in packages."),
 ];
 
 /// A term and its description.
