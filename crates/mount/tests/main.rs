@@ -2,3 +2,4 @@
 //! program.
 
 mod mounted;
+mod versions;
