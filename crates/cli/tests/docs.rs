@@ -1,11 +1,14 @@
 //! The documents are true: the tests that docs/security.md names exist, every row of the
-//! requirements is in docs/status.md, and every link of a page has a target.
+//! requirements is in docs/status.md, every link of a page has a target, and one page leads each
+//! kind of newcomer from nothing to a first success.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use namely_testkit::{Need, skip};
+
+use crate::tour;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -234,4 +237,67 @@ fn broken_links_are_detected() {
     let text = "# A `b` c!\n[x](y.md) `[no](no.md)`\n```\n# no\n[no](no.md)\n```\n## A b c\n";
     assert_eq!(targets(text), ["y.md"]);
     assert_eq!(anchors(text), ["a-b-c", "a-b-c-1"].map(String::from).into());
+}
+
+/// A newcomer's first hour: the commands of one page, from an empty home on.
+pub(crate) struct FirstHour {
+    pub(crate) page: &'static str,
+    /// Parts of commands that a newcomer of this kind needs, in their order.
+    steps: &'static [&'static str],
+}
+
+const STUDENT: FirstHour = FirstHour {
+    page: "docs/first-file.md",
+    steps: &["namely up", "namely serve", "namely ls", "namely get", "cmp ", "namely why"],
+};
+
+/// With two hosts. The fetching one needs no router of its own at first.
+const SCIENTIST: FirstHour = FirstHour {
+    page: "docs/two-hosts.md",
+    steps: &[
+        "namely serve",
+        "cert show",
+        "cert trust --from",
+        "namely get",
+        "cmp ",
+        "route add",
+        "namely get",
+    ],
+};
+
+/// With a configuration of NFD.
+const OPERATOR: FirstHour = FirstHour {
+    page: "docs/nfd.md",
+    steps: &["migrate", "--check", "namely up", "namely status", "route add", "namely ping", "/metrics"],
+};
+
+pub(crate) const FIRST_HOURS: [FirstHour; 3] = [STUDENT, SCIENTIST, OPERATOR];
+
+impl FirstHour {
+    /// Runs all commands of the page. None may fail.
+    fn run(&self) {
+        let page = root().join(self.page);
+        let commands = tour::commands(&page);
+        let mut rest = commands.iter();
+        for step in self.steps {
+            let is_there = rest.any(|command| command.contains(step));
+            assert!(is_there, "{} has no {step} after the steps before it", self.page);
+        }
+        tour::run(&page).unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+#[test]
+fn a_students_first_hour_succeeds() {
+    STUDENT.run();
+}
+
+#[test]
+fn a_scientists_first_hour_succeeds() {
+    SCIENTIST.run();
+}
+
+#[test]
+fn an_operators_first_hour_succeeds() {
+    OPERATOR.run();
 }

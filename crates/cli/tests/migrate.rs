@@ -411,9 +411,9 @@ rib
 }
 "#;
 
-/// The sample with a socket in the home, any free ports, and without IPv6.
-fn sample_at_home(home: &Home) -> String {
-    let socket = home.path("nfd.sock").display().to_string();
+/// The sample with another socket, any free ports, and without IPv6.
+pub(crate) fn nfd_sample_for_tests(socket: &Path) -> String {
+    let socket = socket.display().to_string();
     let text = NFD_SAMPLE.replace("/run/nfd/nfd.sock", &socket).replace("enable_v6 yes", "enable_v6 no");
     text.replace(" port 6363", " port 0").replace(" port 9696", " port 0")
 }
@@ -430,7 +430,7 @@ fn notes(home: &Home, conf: &Path) -> Vec<serde_json::Value> {
 #[test]
 fn a_router_starts_with_the_nfd_sample() {
     let mut home = Home::new();
-    let path = write(&home, &sample_at_home(&home));
+    let path = write(&home, &nfd_sample_for_tests(&home.path("nfd.sock")));
     check(&home, &path);
     let notes = notes(&home, &path);
     let any = notes.iter().find(|note| note["key"] == "authorizations.authorize.certfile").expect("a remark");

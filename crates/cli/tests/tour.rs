@@ -4,8 +4,9 @@
 //! are output for the reader. Each document is one session in an empty home and working directory.
 //! Free ports replace its ports of 127.0.0.1, so that two users may run this test at once.
 //! `lab$ ` and `desk$ ` are two hosts in one document. Each has a key chain and a router of its
-//! own. An address and a port of this machine replace lab's 192.0.2.7:6363. A
-//! ```` ```console kernel ```` block loads a module: it runs in a guest (`kernel.rs`).
+//! own. An address and a port of this machine replace lab's 192.0.2.7:6363, and a file of the
+//! session replaces NFD's configuration of the machine. A ```` ```console kernel ```` block loads a
+//! module: it runs in a guest (`kernel.rs`).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,12 +18,18 @@ use std::time::Duration;
 
 use namely_testkit::{Need, found_within, skip};
 
+use crate::docs::FIRST_HOURS;
+use crate::migrate::nfd_sample_for_tests;
+
 /// Maximum duration of one document's commands. On a quiet machine, each takes less than a
 /// tenth of it.
 const LIMIT: Duration = Duration::from_secs(1200);
 
 /// Maximum time in which its background commands end.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// The configuration of NFD that pages migrate, and the file of the session in its place.
+const NFD_CONF: (&str, &str) = ("/etc/ndn/nfd.conf", "nfd.conf");
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -32,7 +39,7 @@ fn root() -> PathBuf {
 }
 
 /// The commands of a document's console blocks.
-fn commands(document: &Path) -> Vec<String> {
+pub(crate) fn commands(document: &Path) -> Vec<String> {
     let text = fs::read_to_string(document).unwrap();
     let port = namely_testkit::free_port();
     let mut commands = Vec::new();
@@ -43,7 +50,7 @@ fn commands(document: &Path) -> Vec<String> {
             let is_for_nobody = line.starts_with("```console") && !inside && line != "```console kernel";
             assert!(!is_for_nobody, "{}: nothing runs '{line}'", document.display());
         } else if let (true, Some(command)) = (inside, line.strip_prefix("$ ")) {
-            commands.push(command.to_string());
+            commands.push(command.replace(NFD_CONF.0, NFD_CONF.1));
         } else if let (true, Some((host @ ("lab" | "desk"), command))) = (inside, line.split_once("$ ")) {
             let here = format!(
                 "export NAMELY_HOME=\"$HOME/{host}\" NAMELY_ROUTER=\"unix://$HOME/{host}.sock\"; {command}"
@@ -126,7 +133,7 @@ fn without_testbeds(commands: &mut Vec<String>) {
 }
 
 /// Runs the commands in one shell. Returns the output if one failed or the time was over.
-fn run(document: &Path) -> Result<usize, String> {
+pub(crate) fn run(document: &Path) -> Result<usize, String> {
     let mut commands = commands(document);
     without_testbeds(&mut commands);
     if commands.is_empty() {
@@ -138,6 +145,7 @@ fn run(document: &Path) -> Result<usize, String> {
         return Ok(0);
     }
     let home = tempfile::tempdir().unwrap();
+    fs::write(home.path().join(NFD_CONF.1), nfd_sample_for_tests(&home.path().join("namely.sock"))).unwrap();
     let log = fs::File::create(home.path().join("log")).unwrap();
     let bin = Path::new(env!("CARGO_BIN_EXE_namely")).parent().unwrap();
     let mut script = String::from("set -euo pipefail\n");
@@ -198,7 +206,9 @@ fn the_readme_commands_run() {
 fn the_documented_commands_run() {
     for entry in fs::read_dir(root().join("docs")).unwrap().flatten() {
         let path = entry.path();
-        if path.extension().is_some_and(|e| e == "md") {
+        // The pages of the first hours have tests of their own.
+        let has_own_test = FIRST_HOURS.iter().any(|hour| path.ends_with(hour.page));
+        if path.extension().is_some_and(|e| e == "md") && !has_own_test {
             let count = run(&path).unwrap_or_else(|e| panic!("{e}"));
             assert!(count > 30 || !path.ends_with("docs/tour.md"), "the tour is complete: {count}");
             println!("{}: {count} commands", path.display());
