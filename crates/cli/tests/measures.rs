@@ -3,5 +3,6 @@
 //! --test measures`.
 
 mod common;
+mod mount_rates;
 mod perf;
 mod testbed_rates;
