@@ -101,6 +101,30 @@ fn a_missing_source_empties_no_mirror() {
     assert_eq!(fs::read(site.got().join("f")).unwrap(), b"1");
 }
 
+/// The kind of the test above, inside a tree.
+#[test]
+fn a_broken_directory_empties_no_copy() {
+    let site = Site::new();
+    site.write("v1/f", "x");
+    symlink("v1", site.served().join("current")).unwrap();
+    for i in 0..20 {
+        site.write(format!("closed/{i}"), "x");
+    }
+    assert_eq!(site.fetch(DELETE).unwrap().files, 22);
+    site.write("new", "x");
+    fs::remove_dir_all(site.served().join("v1")).unwrap();
+    let close = |mode| {
+        let permissions = fs::Permissions::from_mode(mode);
+        fs::set_permissions(site.served().join("closed"), permissions).unwrap();
+    };
+    close(0);
+    assert!(fetch_anew(&site, DELETE).files > 0);
+    assert!(!site.got().join("v1").exists(), "this one is gone");
+    assert_eq!(fs::read(site.got().join("current/f")).unwrap(), b"x", "its link leads nowhere");
+    assert_eq!(fs::read_dir(site.got().join("closed")).unwrap().count(), 20, "it is unreadable");
+    close(0o755);
+}
+
 #[test]
 fn most_of_a_copy_is_not_deleted_by_default() {
     let site = Site::new();
