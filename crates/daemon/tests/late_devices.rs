@@ -1,12 +1,13 @@
 //! Network devices and addresses that come and go while a router runs.
 
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 
 use namely_messages::{
     ChannelStatus, Command, ControlParameters, Dataset, FacePersistency, FaceState, FaceStatus,
     GeneralStatus, blocks,
 };
-use namely_testkit::eventually;
+use namely_testkit::{eventually, until};
 
 use crate::common::Client;
 use crate::namespace::Namespace;
@@ -57,6 +58,46 @@ fn permanent_faces_follow_the_hosts_address() {
         });
         add("10.9.0.3");
         eventually("it is up again", || sends_from("10.9.0.3"));
+        router.stop();
+    });
+}
+
+#[test]
+fn permanent_tcp_faces_follow_the_hosts_address() {
+    let Some(namespace) = Namespace::new() else { return };
+    let commands =
+        ["link set lo up", "addr add 10.9.0.7/32 dev lo", "link add d0 type dummy", "link set d0 up"];
+    if !commands.iter().all(|command| namespace.ip(command)) {
+        return;
+    }
+    let ip = |command: &str| assert!(namespace.ip(command), "{command}");
+    // Connections to the peer, which is on this host, leave from the address of d0.
+    let add = |address: &str| {
+        ip(&format!("addr add {address}/24 dev d0"));
+        ip(&format!("route replace local 10.9.0.7 dev lo table local src {address}"));
+    };
+    add("10.9.0.1");
+    namespace.enter(|| {
+        let dir = tempfile::tempdir().unwrap();
+        let peer = TcpListener::bind("10.9.0.7:0").unwrap();
+        peer.set_nonblocking(true).unwrap();
+        let accepted = || until("the router connects", || peer.accept().ok());
+        let port = peer.local_addr().unwrap().port();
+        let (router, mut client) = start(dir.path(), "[faces]\nlisten = [\"SOCKET\"]\n");
+        let parameters = ControlParameters {
+            uri: Some(format!("tcp4://10.9.0.7:{port}")),
+            face_persistency: Some(FacePersistency::Permanent),
+            ..ControlParameters::default()
+        };
+        let id = client.ok(Command::FacesCreate, &parameters).face_id.unwrap();
+        let source = |accepted: &(TcpStream, SocketAddr)| accepted.1.ip().to_string();
+        let first = accepted();
+        assert_eq!(source(&first), "10.9.0.1");
+        ip("addr del 10.9.0.1/24 dev d0");
+        add("10.9.0.2");
+        let second = accepted();
+        assert_eq!(source(&second), "10.9.0.2", "it connects again");
+        eventually("it is up", || face(&mut client, id).and_then(|face| face.state()) == Some(FaceState::Up));
         router.stop();
     });
 }
