@@ -395,6 +395,7 @@ fn a_full_disk_fails_each_command() {
     let mut home = Home::with_router();
     home.ok(["key", "new", "/lab/carol"]);
     fs::write(home.path("note.txt"), "no line break").unwrap();
+    fs::write(home.path("nfd.conf"), "log\n{\n}\n").unwrap();
     let put = home.namely(["put", "note.txt", "/lab/note", "--for", "3600"]);
     home.spawn(put);
     home.ok(["wait", "/lab/note"]);
@@ -413,6 +414,13 @@ fn a_full_disk_fails_each_command() {
         &["version"],
         &["--version"],
         &["get", "--help"],
+        &["cat", "/lab/note"],
+        &["ls", "/"],
+        &["config", "show", "--no-config"],
+        &["up", "--no-config", "--check"],
+        &["migrate", "nfd.conf"],
+        &["dissect", "--hex", "050b0703080161 0a0401020304"],
+        &["why", "/lab/note"],
     ] {
         let full = fs::File::options().write(true).open("/dev/full").unwrap();
         let end = ended(home.namely(words).stdout(full).output().unwrap());

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::process::ExitCode;
 
 use namely_wire::text::Plain;
 
@@ -59,8 +60,14 @@ impl Failure {
         self
     }
 
+    /// Reports the failure of `program`, and returns its exit status.
+    pub fn end(&self, program: &str) -> ExitCode {
+        self.report(program);
+        ExitCode::from(self.exit as u8)
+    }
+
     /// Writes the failure to standard error, as `program`: as a line of the log, if that is JSON.
-    pub fn report(&self, program: &str) {
+    fn report(&self, program: &str) {
         if log::is_json() {
             return log::failure(&self.message, self.hint.as_deref());
         }

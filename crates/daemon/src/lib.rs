@@ -34,5 +34,5 @@ pub use config::{parse_name, parse_octets};
 pub use exit::{Exit, Failure};
 pub use preflight::Checked;
 pub use router::Router;
-pub use run::{check, run};
+pub use run::{check, command_line, run};
 pub use settings::{Setting, settings};

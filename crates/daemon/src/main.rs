@@ -3,20 +3,18 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use namely_daemon::CommandLine;
-
 /// Huge pages, because the tables are large.
 #[global_allocator]
 static MEMORY: namely_host::HugePages = namely_host::HugePages;
 
 fn main() -> ExitCode {
     namely_host::keep_little_memory();
-    match namely_daemon::run(&CommandLine::parse().daemon) {
+    let command_line = match namely_daemon::command_line() {
+        Ok(command_line) => command_line,
+        Err(status) => return status,
+    };
+    match namely_daemon::run(&command_line.daemon) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            failure.report("namelyd");
-            ExitCode::from(failure.exit as u8)
-        }
+        Err(failure) => failure.end("namelyd"),
     }
 }

@@ -1,14 +1,16 @@
 //! The router as a program: configuration, start, signals, reload, stop.
 
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
+use std::process::ExitCode;
 
+use clap::Parser;
 use namely_wire::FaceUri;
 use namely_wire::text::Plain;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::args::DaemonArgs;
+use crate::args::{CommandLine, DaemonArgs};
 use crate::config::{Config, default_socket};
 use crate::exit::{Exit, Failure};
 use crate::key::RouterKey;
@@ -32,9 +34,9 @@ pub fn run(args: &DaemonArgs) -> Result<(), Failure> {
     if args.check {
         let checked = check(args)?;
         let file = checked.file.map_or("the default".into(), |path| path.display().to_string());
-        say(&format!("configuration ok: {file}"));
-        checked.remarks.iter().for_each(|remark| say(&format!("note: {remark}")));
-        return Ok(());
+        let lines = std::iter::once(format!("configuration ok: {file}"));
+        let mut lines = lines.chain(checked.remarks.iter().map(|remark| format!("note: {remark}")));
+        return written(lines.try_for_each(|line| print(&line)));
     }
     // A file with errors can still ask for JSON.
     let config = load(args).inspect_err(|_| {
@@ -158,8 +160,38 @@ fn announce_as_json(listening: &[FaceUri], metrics: Option<SocketAddr>) {
     Announcement::of("ready").write();
 }
 
-/// Standard output may be closed; that is no error.
+/// The router runs on if this line cannot be written.
 fn say(line: &str) {
-    let mut output = std::io::stdout();
-    writeln!(output, "{}", Plain::new(line)).and_then(|()| output.flush()).ok();
+    print(line).ok();
+}
+
+fn print(line: &str) -> io::Result<()> {
+    let mut output = io::stdout();
+    writeln!(output, "{}", Plain::new(line))?;
+    output.flush()
+}
+
+/// The result of a command whose only purpose is its output. A reader that has left is no failure.
+fn written(result: io::Result<()>) -> Result<(), Failure> {
+    match result {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Parses the command line of `namelyd`. Prints the help, the version or an error of the command
+/// line otherwise.
+///
+/// # Errors
+/// The exit status for the printed text.
+pub fn command_line() -> Result<CommandLine, ExitCode> {
+    CommandLine::try_parse().map_err(|error| {
+        let printed = error.print().and_then(|()| io::stdout().flush());
+        match written(printed) {
+            Err(failure) if !error.use_stderr() => failure.end("namelyd"),
+            _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
+        }
+    })
 }

@@ -4,6 +4,7 @@ use crate::common;
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixDatagram;
+use std::process::Stdio;
 use std::time::Duration;
 
 use common::client::{name, named};
@@ -61,6 +62,24 @@ fn help_shows_example_and_exit_statuses() {
     assert_eq!(status, 0);
     for part in ["namelyd --listen unix:///tmp/a.sock", "Exit status", "--route", "--check"] {
         assert!(output.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn unwritable_output_is_a_failure() {
+    for word in ["--check", "--version", "--help"] {
+        let end = |output: Stdio| {
+            let mut command = namelyd();
+            command.args(["--no-config", word]).stdout(output).stderr(Stdio::piped());
+            let end = command.output().unwrap();
+            (end.status.code(), String::from_utf8_lossy(&end.stderr).into_owned())
+        };
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let (status, error) = end(full.into());
+        assert!(status == Some(1) && error.contains("No space left on device"), "{word}: {status:?} {error}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        assert_eq!(end(writer.into()), (Some(0), String::new()), "{word}: the reader has left");
     }
 }
 
