@@ -78,15 +78,24 @@ impl<T, const N: usize> Pool<T, N> {
     /// A slot, if its page or chunk exists.
     #[inline]
     pub(crate) fn get(&self, i: usize) -> Option<&T> {
-        if i < self.paged {
-            return self.pages.get(i / N)?.get().map(|page| &page[i % N]);
+        // The bound of the pages is the only comparison, because most tables have few entries.
+        match self.pages.get(i / N) {
+            Some(page) => page.get().map(|page| &page[i % N]),
+            None => self.get_in_chunk(i),
         }
-        if i < self.small {
-            let i = i - self.paged;
-            return self.chunks.get(i / CHUNK)?.get().map(|chunk| &chunk[i % CHUNK]);
+    }
+
+    /// A slot after the pages. Not inlined: with three accesses at each call, the callers would be
+    /// too long to be inlined themselves.
+    #[inline(never)]
+    fn get_in_chunk(&self, i: usize) -> Option<&T> {
+        match i.checked_sub(self.small) {
+            Some(i) => self.large.get(i / LARGE)?.get().map(|chunk| &chunk[i % LARGE]),
+            None => {
+                let i = i.checked_sub(self.paged)?;
+                self.chunks.get(i / CHUNK)?.get().map(|chunk| &chunk[i % CHUNK])
+            }
         }
-        let i = i - self.small;
-        self.large.get(i / LARGE)?.get().map(|chunk| &chunk[i % LARGE])
     }
 
     /// A slot. `make` fills its page or chunk if it does not exist; `None` beyond the pool's end or

@@ -502,6 +502,11 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
 
     #[inline]
     fn link(&self, position: LinkPosition, level: usize) -> Option<&Link> {
+        // The end of a list, which every second link has: the pool would look for it beyond its
+        // pages.
+        if position == NONE {
+            return None;
+        }
         match position & IN_BLOCK {
             0 => self.entries.get(position)?.links.get(level),
             _ => self.blocks.get(position & !IN_BLOCK)?.links.get(level.checked_sub(LINKS)? % BLOCK_LINKS),
