@@ -556,7 +556,9 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
     /// Frees an entry that is in no list any more.
     fn give(&self, id: Id, entry: &Entry<B, R>, reserve: &Reserve) {
         let mut more = entry.more.load(Relaxed);
-        while let Some(block) = self.blocks.get(more) {
+        while more != NONE
+            && let Some(block) = self.blocks.get(more)
+        {
             // Read first: in a free block the link is that of the free stack.
             let next = block.more.load(Relaxed);
             self.blocks.release_to(&reserve.cs_blocks, more);

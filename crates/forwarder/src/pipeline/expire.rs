@@ -56,7 +56,9 @@ pub(crate) fn expire_within<B: PacketBuf, R: RawMutex, O: Output<B>>(
     let budget = budget.max(1);
     // Expired Interests end first, so that their records are removed before the sweeps look for
     // records of released faces.
-    end_pending(tables, now_ns, budget, out);
+    if tables.pit.is_due(now_ns) {
+        end_pending(tables, now_ns, budget, out);
+    }
     // Read after the Interests have ended; otherwise it would be the deadline of one of them.
     let pit = tables.pit.next_deadline_ns();
     let strategies = tables.memory.run_timers(now_ns, budget, &|| tables.random.next());

@@ -478,6 +478,13 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         Some(entry.map_or(Expired::Nothing, Expired::Entry))
     }
 
+    /// Returns true if [`Pit::take_expired`] may handle a timer. Most calls of an embedder between
+    /// two packets come earlier.
+    #[inline]
+    pub(crate) fn is_due(&self, now_ns: u64) -> bool {
+        self.deadlines.next_ns().is_some_and(|next_ns| next_ns <= now_ns)
+    }
+
     /// The time at which [`Pit::take_expired`] should be called next; `None` while nothing is
     /// pending.
     pub(crate) fn next_deadline_ns(&self) -> Option<u64> {
@@ -531,8 +538,10 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         })
     }
 
+    #[inline]
     fn slot(&self, id: Id) -> Option<&Slot<B, R>> {
-        self.slots.get((id as usize).wrapping_sub(1))
+        // The end of a chain: the pool would look for it beyond its pages.
+        if id == NONE { None } else { self.slots.get(id as usize - 1) }
     }
 
     /// Allocates the slots and timers of the run of ids that begins with `id`, and begins a stage

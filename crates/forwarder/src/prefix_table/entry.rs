@@ -263,7 +263,7 @@ impl<'a> Pairs<'a> {
         let after_name = (0..of_name).try_fold(next(block), |id, _| Some(more.get(id)?.word(NEXT) as Id));
         Pairs {
             more,
-            block: more.get(after_name.unwrap_or(NONE)),
+            block: after_name.filter(|id| *id != NONE).and_then(|id| more.get(id)),
             own: Some((block.word(1), block.word(2))),
             at: 0,
             // During a write blocks may seem to be linked in a circle.
