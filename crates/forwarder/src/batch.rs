@@ -116,9 +116,8 @@ impl<B> Batch<B> {
     }
 
     /// The work memory for one packet outside the batch, while the batch is empty.
-    pub(crate) fn work_memory(&mut self) -> (&Reserve, &RefCell<Box<[NameHashes]>>, &mut NameHashes) {
-        let BatchScratch { reserve, hint, .. } = &*self.work;
-        (reserve, hint, &mut self.hashes[0])
+    pub(crate) fn work_memory(&mut self) -> (&mut BatchScratch<B>, &mut NameHashes) {
+        (&mut *self.work, &mut self.hashes[0])
     }
 
     /// Packets that wait to be processed.

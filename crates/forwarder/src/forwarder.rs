@@ -84,6 +84,25 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.tables.settle(&reserve);
     }
 
+    /// As [`Forwarder::receive`], with the work memory of an empty batch instead of the stack.
+    pub fn receive_beside(
+        &self,
+        batch: &mut Batch<B>,
+        face: FaceId,
+        received: Received<B>,
+        now_ns: u64,
+        out: &mut impl Output<B>,
+    ) {
+        let tables = &self.tables;
+        let (BatchScratch { reserve, hint, satisfied }, hashes) = batch.work_memory();
+        tables.names.hasher.fill(name_octets(received.packet.as_ref()), hashes);
+        reserve.begin(1);
+        let (reserve, hint) = (&*reserve, &*hint);
+        let context = BatchContext::new(&tables.faces, &tables.counters, reserve, Some(hint), now_ns);
+        Pipeline::new(tables, &context).process(face, received, hashes, satisfied, out);
+        tables.settle(reserve);
+    }
+
     /// Processes all packets of `batch`, in their order, and leaves it empty. The result is that of
     /// [`Forwarder::receive`] for each packet, in less time.
     pub fn receive_batch(&self, batch: &mut Batch<B>, now_ns: u64, out: &mut impl Output<B>) {
@@ -154,7 +173,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         out: &mut impl Output<B>,
     ) {
         let tables = &self.tables;
-        let (reserve, hint, hashes) = batch.work_memory();
+        let (BatchScratch { reserve, hint, .. }, hashes) = batch.work_memory();
+        let (reserve, hint) = (&*reserve, &*hint);
         reserve.begin(1);
         let context = BatchContext::new(&tables.faces, &tables.counters, reserve, Some(hint), now_ns);
         Pipeline::new(tables, &context).tier_completed(hashes, ticket, completion, out);

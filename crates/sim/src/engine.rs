@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use namely_forwarder::{FaceId, Learned, Outgoing, Output, Received};
+use namely_forwarder::{Batch, FaceId, Learned, Outgoing, Output, Received};
 use namely_wire::Name;
 use parking_lot::Mutex;
 
@@ -42,6 +42,8 @@ impl Output<Packet> for ForwarderOutput {
 #[derive(Default)]
 pub(crate) struct Scratch {
     pub(crate) link: LinkOutput,
+    /// Work memory of all forwarders.
+    pub(crate) batch: Batch<Packet>,
     pub(crate) outgoing: ForwarderOutput,
     pub(crate) sent: Vec<Received<Packet>>,
 }

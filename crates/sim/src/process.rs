@@ -109,7 +109,8 @@ impl Node {
             if let Some(disk) = &mut outgoing.disk {
                 (disk.waiting, disk.cost_ns) = (self.inbox.len(), 0);
             }
-            self.forwarder.receive(face, received, turn.now_ns, &mut outgoing);
+            let batch = &mut turn.scratch.batch;
+            self.forwarder.receive_beside(batch, face, received, turn.now_ns, &mut outgoing);
             self.occupy(&mut outgoing, turn);
             self.dispatch_emitted(&mut outgoing, turn);
         }

@@ -66,16 +66,29 @@ impl QuadHeap {
         let mut at = 0;
         loop {
             let from = at * CHILDREN + 1;
-            let children = from..entries.len().min(from + CHILDREN);
-            let Some(least) = children.min_by_key(|child| entries[*child]) else { break };
-            if entry <= entries[least] {
+            let children = &entries[from.min(entries.len())..entries.len().min(from + CHILDREN)];
+            let Some((first, others)) = children.split_first() else { break };
+            let (mut least, mut least_at) = (*first, from);
+            for (i, child) in others.iter().enumerate() {
+                if is_before(child, &least) {
+                    (least, least_at) = (*child, from + 1 + i);
+                }
+            }
+            if !is_before(&least, &entry) {
                 break;
             }
-            entries[at] = entries[least];
-            at = least;
+            entries[at] = least;
+            at = least_at;
         }
         entries[at] = entry;
     }
+}
+
+/// Compares times first, which are rarely equal: the derived order compares part by part with a
+/// result of three values.
+#[inline]
+fn is_before(one: &Entry, other: &Entry) -> bool {
+    if one.key.at_ns == other.key.at_ns { one < other } else { one.key.at_ns < other.key.at_ns }
 }
 
 impl EventQueue for QuadHeap {
@@ -84,7 +97,7 @@ impl EventQueue for QuadHeap {
         self.entries.push(entry);
         while at > 0 {
             let parent = (at - 1) / CHILDREN;
-            if self.entries[parent] <= entry {
+            if !is_before(&entry, &self.entries[parent]) {
                 break;
             }
             self.entries[at] = self.entries[parent];
