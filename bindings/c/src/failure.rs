@@ -48,8 +48,8 @@ macro_rules! failures {
     ($($error:ty),* $(,)?) => {
         $(impl From<$error> for Failure {
             fn from(error: $error) -> Self {
-                let hint = error.hint().map_or_else(String::new, |hint| format!("; {hint}"));
-                Failure::new(error.errno(), format!("{error}{hint}"))
+                let failure = namely_socket::Failure::from(error);
+                Failure::new(failure.errno(), failure.to_string())
             }
         })*
     };
@@ -59,17 +59,12 @@ failures!(
     namely_socket::BindError,
     namely_socket::CallError,
     namely_socket::FetchError,
+    namely_socket::OptionError,
     namely_socket::PublishError,
+    namely_socket::PushError,
     namely_socket::RecvError,
     namely_socket::SendError,
-    namely_socket::PushError,
 );
-
-impl From<namely_socket::OptionError> for Failure {
-    fn from(error: namely_socket::OptionError) -> Self {
-        Failure::new(error.errno(), error.to_string())
-    }
-}
 
 thread_local! {
     static LAST: RefCell<CString> = RefCell::new(CString::default());

@@ -99,7 +99,7 @@ fn c_and_cpp_programs_fetch_without_leaks() {
     let world = World::new();
     let router = Router::namelyd(&world, &[]);
     world.namely_key("/lab", "ed25519");
-    let publish = installed.compiled("cc", "examples/publish.c", &["-std=c11", "-D_GNU_SOURCE"]);
+    let publish = installed.compiled("cc", "../../examples/c/publish.c", &["-std=c11", "-D_GNU_SOURCE"]);
     let input = world.payload("input", 50_000, 1);
     let run = |program: &Path, before: &[&str]| {
         let words = before.iter().map(Path::new).chain([program]).collect::<Vec<_>>();
@@ -115,9 +115,9 @@ fn c_and_cpp_programs_fetch_without_leaks() {
         .spawn()
         .unwrap();
     let mut fetchers =
-        vec![(installed.compiled("cc", "examples/fetch.c", &["-std=c11", "-D_GNU_SOURCE"]), &[][..])];
+        vec![(installed.compiled("cc", "../../examples/c/fetch.c", &["-std=c11", "-D_GNU_SOURCE"]), &[][..])];
     if or_skip(Need::Cxx, has("c++")).is_some() {
-        fetchers.push((installed.compiled("c++", "examples/fetch.c", &["-x", "c++"]), &[][..]));
+        fetchers.push((installed.compiled("c++", "../../examples/c/fetch.c", &["-x", "c++"]), &[][..]));
     }
     if or_skip(Need::Valgrind, has("valgrind")).is_some() {
         fetchers.push((fetchers[0].0.clone(), &CHECKED[..]));
@@ -140,6 +140,43 @@ fn c_and_cpp_programs_fetch_without_leaks() {
     assert!(!nothing.status.success() && said.contains("no route"), "{said}");
     publisher.kill().unwrap();
     publisher.wait().unwrap();
+}
+
+#[test]
+fn a_c_service_replies_to_requests() {
+    let Some(installed) = Installed::new() else { return };
+    let world = World::new();
+    let router = Router::namelyd(&world, &[]);
+    world.namely_key("/lab", "ed25519");
+    let [service, request] =
+        ["service", "request"].map(|name| format!("../../examples/c/{name}.c")).map(|source| {
+            let program = installed.compiled("cc", &source, &["-std=c11", "-D_GNU_SOURCE"]);
+            let mut command = world.command(program);
+            command.env("NAMELY_ROUTER", router.uri(Link::Unix)).stderr(Stdio::null());
+            command
+        });
+    let mut serving = { service }.arg("/lab/shout").spawn().unwrap();
+    let mut asking = request;
+    asking.args(["/lab/shout", "hello"]);
+    eventually("the service replies", || asking.output().unwrap().stdout == b"HELLO\n");
+    serving.kill().unwrap();
+    serving.wait().unwrap();
+}
+
+#[test]
+fn cmake_finds_the_installed_library() {
+    let Some(installed) = Installed::new() else { return };
+    if or_skip(Need::Cxx, has("cmake")).is_none() {
+        return;
+    }
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/c");
+    let built = installed.dir.path().join("built");
+    let mut configured = Command::new("cmake");
+    configured.arg("-S").arg(source).arg("-B").arg(&built);
+    output(configured.env("PKG_CONFIG_PATH", installed.lib().join("pkgconfig")));
+    output(Command::new("cmake").arg("--build").arg(&built));
+    let run = Command::new(built.join("fetch")).output().unwrap();
+    assert_eq!(run.status.code(), Some(2), "{run:?}");
 }
 
 #[test]
@@ -184,22 +221,24 @@ fn c_programs_get_errors_beyond_the_limits() {
 #[test]
 fn the_documents_show_the_tested_program() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let example = std::fs::read_to_string(root.join("bindings/c/examples/fetch.c")).unwrap();
+    let example = std::fs::read_to_string(root.join("examples/c/fetch.c")).unwrap();
     let code = &example[example.find("#include").unwrap()..];
-    for document in ["docs/tour.md", "docs/c.md"] {
-        let text = std::fs::read_to_string(root.join(document)).unwrap();
-        assert!(text.contains(&format!("```c\n{code}```")), "{document} shows another fetch.c");
-    }
+    let page = std::fs::read_to_string(root.join("docs/c.md")).unwrap();
+    assert!(page.contains(&format!("```c\n{code}```")), "docs/c.md shows another fetch.c");
 }
 
 #[test]
 fn the_documented_programs_print_their_usage() {
     let Some(installed) = Installed::new() else { return };
-    for source in ["examples/fetch.c", "examples/publish.c"] {
-        let program = installed.compiled("cc", source, &["-std=c11", "-D_GNU_SOURCE"]);
+    for source in ["fetch", "publish", "request", "service"].map(|name| format!("../../examples/c/{name}.c"))
+    {
+        let program = installed.compiled("cc", &source, &["-std=c11", "-D_GNU_SOURCE"]);
         let run = Command::new(&program).output().unwrap();
         let said = String::from_utf8_lossy(&run.stderr);
         assert_eq!(run.status.code(), Some(2), "{source}: {said}");
-        assert!(said.starts_with("usage: ") && said.contains(" NAME"), "{source}: {said}");
+        assert!(
+            said.starts_with("usage: ") && (said.contains(" NAME") || said.contains(" PREFIX")),
+            "{source}: {said}"
+        );
     }
 }

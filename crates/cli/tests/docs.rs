@@ -96,7 +96,7 @@ fn every_requirement_is_in_the_status() {
 }
 
 /// Pages for users and operators, who do not know the requirements.
-const FOR_USERS: [&str; 26] = [
+const FOR_USERS: [&str; 27] = [
     "README.md",
     "docs/c.md",
     "docs/configuration.md",
@@ -116,6 +116,7 @@ const FOR_USERS: [&str; 26] = [
     "docs/proxy.md",
     "docs/python.md",
     "docs/questions.md",
+    "docs/rust.md",
     "docs/sockets.md",
     "docs/stability.md",
     "docs/tour.md",

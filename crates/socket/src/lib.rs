@@ -8,14 +8,15 @@
 //! delivers unverified data only if an option allows it.
 //!
 //! ```no_run
-//! use namely_socket::{Consumer, ConsumerOptions, Producer, ProducerOptions, PublishOptions};
+//! use namely_socket::{Consumer, ConsumerOptions, Failure, Producer, ProducerOptions, PublishOptions};
 //!
-//! let producer = Producer::bind("/lab".parse().expect("a name"), ProducerOptions::default())?;
-//! let name = "/lab/run7".parse().expect("a name");
-//! producer.publish(&name, b"content", &PublishOptions::default())?;
-//! let consumer = Consumer::bind("/lab".parse().expect("a name"), ConsumerOptions::default())?;
-//! assert_eq!(consumer.fetch(&"/lab/run7".parse().expect("a name"))?, b"content");
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! fn main() -> Result<(), Failure> {
+//!     let producer = Producer::bind("/lab".parse()?, ProducerOptions::default())?;
+//!     producer.publish(&"/lab/run7".parse()?, b"content", &PublishOptions::default())?;
+//!     let consumer = Consumer::bind("/lab".parse()?, ConsumerOptions::default())?;
+//!     assert_eq!(consumer.fetch(&"/lab/run7".parse()?)?, b"content");
+//!     Ok(())
+//! }
 //! ```
 #![forbid(unsafe_code)]
 
@@ -24,6 +25,7 @@ mod consumer;
 mod engine;
 mod errno;
 mod error;
+mod failure;
 mod inbox;
 mod names;
 mod namespace;
@@ -41,6 +43,7 @@ pub use self::consumer::{
 };
 pub use self::errno::errno_name;
 pub use self::error::{BindError, CallError, FetchError, PublishError};
+pub use self::failure::Failure;
 pub use self::names::{application_name, network_name};
 pub use self::namespace::{NAME_OCTETS_MAX, NameError, PREFIX_COMPONENTS_MAX, PREFIX_OCTETS_MAX};
 pub use self::options::{
@@ -53,8 +56,9 @@ pub use self::producer::{
 };
 pub use self::session::{BUFFERS_OCTETS_MAX, PRODUCERS_MAX};
 pub use namely_store::StoreError;
+pub use namely_wire::Name;
 
-/// The programs of docs/sockets.md, which `cargo test --doc` compiles.
+/// The program of docs/rust.md, which `cargo test --doc` compiles.
 #[cfg(doctest)]
-#[doc = include_str!("../texts/sockets.md")]
+#[doc = include_str!("../texts/rust.md")]
 struct Page;

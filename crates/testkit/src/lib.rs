@@ -70,7 +70,7 @@ pub enum Need {
     Go,
     /// A C compiler, `pkg-config` and `nm`.
     Cc,
-    /// A C++ compiler.
+    /// A C++ compiler and CMake.
     Cxx,
     /// XRootD 5: its server, its clients and the headers of its server.
     Xrootd,
