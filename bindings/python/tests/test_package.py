@@ -21,7 +21,7 @@ SOURCES = pathlib.Path(__file__).parent.parent / "python"
 
 def test_the_wheel_is_what_is_imported() -> None:
     assert pathlib.Path(namely.__file__).is_relative_to(sys.prefix)
-    assert namely.__version__ == importlib.metadata.version("namely")
+    assert namely.__version__ == importlib.metadata.version("namely-ndn")
     assert (pathlib.Path(namely.__file__).parent / "py.typed").exists()
 
 

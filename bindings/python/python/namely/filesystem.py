@@ -167,9 +167,36 @@ class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
         """Raises `NotImplementedError`: names need no signed links."""
         raise NotImplementedError("names need no signed links")
 
+    @staticmethod
+    def _read_only() -> NotSupported:
+        return NotSupported.because("files by name are read only; publish with namely.Producer")
+
+    def mkdir(self, path: str, create_parents: bool = True, **kwargs: Any) -> None:
+        """Raises `NotSupported`, as every method that writes."""
+        raise self._read_only()
+
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:
+        """Raises `NotSupported`."""
+        raise self._read_only()
+
+    def rmdir(self, path: str) -> None:
+        """Raises `NotSupported`."""
+        raise self._read_only()
+
+    def cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
+        """Raises `NotSupported`."""
+        raise self._read_only()
+
+    def put_file(self, lpath: str, rpath: str, *args: Any, **kwargs: Any) -> None:
+        """Raises `NotSupported`."""
+        raise self._read_only()
+
+    def _rm(self, path: str) -> None:
+        raise self._read_only()
+
     def _open(self, path: str, mode: str = "rb", block_size: int | None = None, cache_options: Any = None, **kwargs: Any) -> NamelyFile:
         if mode != "rb":
-            raise NotSupported.because("files by name are read only; publish with namely.Producer")
+            raise self._read_only()
         return NamelyFile(self, path, mode, block_size or "default", cache_options=cache_options, **kwargs)
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any) -> bytes:

@@ -56,7 +56,9 @@ fn profile_of_script(script: &str) -> String {
 
 #[test]
 fn packages_and_images_hold_the_users_profile() {
-    for script in ["packaging/deb/build", "packaging/images/build", "packaging/portable/build"] {
+    for script in
+        ["packaging/deb/build", "packaging/images/build", "packaging/portable/build", "packaging/wheel/build"]
+    {
         assert_eq!(profile_of_script(script), USERS, "{script}");
     }
 }
