@@ -28,6 +28,9 @@ class Prepared(NamelyFileSystem):
     def _local(self, path: str) -> pathlib.Path:
         return self.folder / str(self._strip_protocol(path)).removeprefix(f"{PREFIX}/")
 
+    def mkdir(self, path: str, create_parents: bool = True, **kwargs: Any) -> None:
+        self._local(path).mkdir(parents=create_parents)
+
     def makedirs(self, path: str, exist_ok: bool = False) -> None:
         self._local(path).mkdir(parents=True, exist_ok=exist_ok)
 
