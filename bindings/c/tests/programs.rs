@@ -148,17 +148,16 @@ fn a_c_service_replies_to_requests() {
     let world = World::new();
     let router = Router::namelyd(&world, &[]);
     world.namely_key("/lab", "ed25519");
-    let [service, request] =
+    let [mut service, mut request] =
         ["service", "request"].map(|name| format!("../../examples/c/{name}.c")).map(|source| {
             let program = installed.compiled("cc", &source, &["-std=c11", "-D_GNU_SOURCE"]);
             let mut command = world.command(program);
             command.env("NAMELY_ROUTER", router.uri(Link::Unix)).stderr(Stdio::null());
             command
         });
-    let mut serving = { service }.arg("/lab/shout").spawn().unwrap();
-    let mut asking = request;
-    asking.args(["/lab/shout", "hello"]);
-    eventually("the service replies", || asking.output().unwrap().stdout == b"HELLO\n");
+    let mut serving = service.arg("/lab/shout").spawn().unwrap();
+    request.args(["/lab/shout", "hello"]);
+    eventually("the service replies", || request.output().unwrap().stdout == b"HELLO\n");
     serving.kill().unwrap();
     serving.wait().unwrap();
 }
