@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::attacker::{Attacker, Spinner};
 use crate::attacks::Attacks;
+use crate::idle::Idle;
 use crate::instructions::{Instructions, InstructionsWork};
 use crate::links::Links;
 use crate::options::Compare;
@@ -36,6 +37,9 @@ pub enum Command {
     /// Attack and fetch for hours, and check for leaks
     #[command(after_help = SOAK_HELP)]
     Soak(Soak),
+    /// Measure the memory and processor time of many routers without traffic
+    #[command(after_help = IDLE_HELP)]
+    Idle(Idle),
     /// One attacker of `attacks`
     #[command(hide = true)]
     Attacker(Attacker),
@@ -107,6 +111,12 @@ memory, descriptors, faces and PIT entries must be what they were; a fetch that 
 
 Example:
   target/release/namely-bench soak --hours 8";
+
+const IDLE_HELP: &str = "Each router has the default configuration, a folder and a Unix socket of its own. The command fails if a router
+exceeds a limit: 6 MiB of private memory, 0.01 % of a processor. Programs are looked for as by `compare`.
+
+Example:
+  cargo build --release && target/release/namely-bench idle --routers 300 --minutes 10";
 
 const LINKS_HELP: &str = "A file is fetched through two routers in network namespaces of their own, with a pair of virtual devices between them:
 needs root and `ip` of iproute2. `kernel-tcp` is two plain processes over the same devices, `unix` one router

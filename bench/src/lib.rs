@@ -11,6 +11,8 @@
 //! `store` and `store-tables` measure the content store's disk tier alone, `saturated` the router's
 //! forwarding beside it.
 //!
+//! `idle` measures many routers without traffic.
+//!
 //! `tables` measures the forwarding core alone, `instructions` counts the cost of fixed work in it.
 //! The experiments of published systems are in `experiments`, on parts of this crate.
 //!
@@ -25,6 +27,7 @@ pub mod compare;
 pub mod error;
 pub mod files;
 pub mod header;
+pub mod idle;
 pub mod instructions;
 pub mod link;
 pub mod links;

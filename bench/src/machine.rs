@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::time::Duration;
 
 /// The machine and its load.
 #[derive(Clone, Debug)]
@@ -31,6 +32,12 @@ impl fmt::Display for Machine {
         let Machine { cpu, cores, kernel, load } = self;
         write!(f, "{cpu}, {cores} cores, Linux {kernel}, load average {load}")
     }
+}
+
+/// Returns the CPU time of this process.
+pub fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// Returns model and clock of the first processor in `/proc/cpuinfo`.

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use namely_bench::cli::{Cli, Command};
 use namely_bench::{
-    attacker, attacks, compare, instructions, links, plain, saturated, soak, store, store_tables, tables,
-    trees,
+    attacker, attacks, compare, idle, instructions, links, plain, saturated, soak, store, store_tables,
+    tables, trees,
 };
 
 /// The tables are large. They use huge pages, as in the router.
@@ -23,6 +23,7 @@ fn main() -> ExitCode {
             attacker::spin(&options);
             Ok(())
         }
+        Command::Idle(options) => idle::run(&options),
         Command::Soak(options) => soak::run(&options),
         Command::Store(options) => store::run(&options),
         Command::StoreTables(options) => store_tables::run(&options),

@@ -18,7 +18,7 @@ use namely_wire::{DataBuilder, Name};
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::machine::Machine;
+use crate::machine::{Machine, cpu_time};
 use crate::options::OnDisk;
 
 /// Outstanding requests of the tier and of fio.
@@ -184,12 +184,6 @@ fn random_reads(tier: &Tier, options: &Store) -> Result<(f64, f64), Error> {
     }
     let reads = done as f64 / begun.elapsed().as_secs_f64();
     Ok((reads, (cpu_time() - cpu).as_secs_f64() * 1e6 / done as f64))
-}
-
-/// Returns the CPU time of this process.
-pub(crate) fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 fn segments(folder: &Path, extension: &str) -> Vec<PathBuf> {

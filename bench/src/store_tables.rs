@@ -15,9 +15,9 @@ use namely_wire::DataBuilder;
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
-use crate::machine::Machine;
+use crate::machine::{Machine, cpu_time};
 use crate::options::OnDisk;
-use crate::store::{cpu_time, fill, name, refused};
+use crate::store::{fill, name, refused};
 
 /// Room for Data that is written while the orders are measured.
 const WRITTEN_MAX: u64 = 16 << 30;

@@ -21,6 +21,7 @@ pub use self::pace::AttackCounts;
 use self::pace::{End, STEP};
 use crate::attacks::{Attack, RouterAddresses};
 use crate::error::Error;
+use crate::machine::cpu_time;
 
 /// Options of one attacker's process.
 #[derive(Debug, Args)]
@@ -62,7 +63,7 @@ pub fn run(options: &Attacker) -> Result<(), Error> {
     let mut done = attack(options.attack, &addresses, &end)
         .map_err(|e| Error::environment(format!("cannot attack ({})", options.attack.name()), e))?;
     done.insert("as_other_user", u64::from(is_other_user));
-    done.insert(CPU_MS, process_cpu_ns() / 1_000_000);
+    done.insert(CPU_MS, cpu_time().as_millis() as u64);
     let text = serde_json::to_string(&done).map_err(|e| Error::environment("cannot print", e))?;
     println!("{text}");
     Ok(())
@@ -74,18 +75,12 @@ pub fn spin(options: &Spinner) {
     switch_user();
     let part = options.cpu_ms as f64 / options.length_ms.max(1) as f64;
     while end.is_ahead() {
-        let due_ns = end.started.elapsed().as_nanos() as f64 * part;
-        while (process_cpu_ns() as f64) < due_ns && end.is_ahead() {
+        let due = end.started.elapsed().as_secs_f64() * part;
+        while cpu_time().as_secs_f64() < due && end.is_ahead() {
             (0..1000).for_each(|_| std::hint::spin_loop());
         }
         end.sleep(STEP);
     }
-}
-
-/// Returns the CPU time of this process, ns.
-fn process_cpu_ns() -> u64 {
-    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    (used.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(used.tv_nsec as u64)
 }
 
 fn attack(attack: Attack, addresses: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
@@ -137,13 +132,13 @@ mod tests {
     fn a_spinner_takes_its_processor_share() {
         // A busy machine may not let it run so long.
         namely_testkit::eventually("it takes half of the time that is asked for", || {
-            let (before_ns, started) = (process_cpu_ns(), Instant::now());
+            let (before, started) = (cpu_time(), Instant::now());
             // The spinner counts the CPU time of the whole process, so the request includes the
             // time that the process consumed before.
-            let cpu_ms = before_ns / 1_000_000 + 20;
+            let cpu_ms = before.as_millis() as u64 + 20;
             spin(&Spinner { cpu_ms, length_ms: 200 });
             assert!(started.elapsed() >= Duration::from_millis(200));
-            process_cpu_ns() - before_ns >= 10_000_000
+            cpu_time() - before >= Duration::from_millis(10)
         });
     }
 

@@ -34,10 +34,43 @@ pub fn thread_cpu_ns(schedstat: &str) -> Option<u64> {
     schedstat.split_ascii_whitespace().next()?.parse().ok()
 }
 
+/// Number of sleeps of one thread, each of which ended with a wake-up: the line
+/// `voluntary_ctxt_switches` of `/proc/PID/task/TID/status`.
+pub fn sleeps(status: &str) -> Option<u64> {
+    value(status, "voluntary_ctxt_switches:")
+}
+
+/// Memory of a process in KiB, in `/proc/PID/smaps_rollup`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Resident pages, those shared with other processes included.
+    pub resident_kib: u64,
+    /// Resident pages, with the process's part of shared ones.
+    pub proportional_kib: u64,
+    /// Resident pages that no other process has.
+    pub private_kib: u64,
+}
+
+impl Memory {
+    /// Parses the file; none if the process has ended.
+    pub fn parse(rollup: &str) -> Option<Self> {
+        Some(Memory {
+            resident_kib: value(rollup, "Rss:")?,
+            proportional_kib: value(rollup, "Pss:")?,
+            private_kib: value(rollup, "Private_Clean:")? + value(rollup, "Private_Dirty:")?,
+        })
+    }
+}
+
+/// The number in the line that begins with `key`.
+fn value(text: &str, key: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
 /// Resident memory in KiB: `VmRSS` of `/proc/PID/status`; a process that has ended has none.
 pub fn resident_kib(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    line.split_ascii_whitespace().next()?.parse().ok()
+    value(status, "VmRSS:")
 }
 
 #[cfg(test)]
@@ -72,10 +105,21 @@ mod tests {
     }
 
     #[test]
+    fn private_memory_is_clean_and_dirty() {
+        let text = "5600-7fff ---p 0 00:00 0 [rollup]\nRss:  900 kB\nPss:  300 kB\nPss_Anon:  7 kB\n\
+                    Shared_Clean:  700 kB\nPrivate_Clean:  40 kB\nPrivate_Dirty:  160 kB\n";
+        let memory = Memory { resident_kib: 900, proportional_kib: 300, private_kib: 200 };
+        assert_eq!(Memory::parse(text), Some(memory));
+        assert_eq!(Memory::parse(""), None);
+    }
+
+    #[test]
     fn procfs_of_this_process_parses() {
         let read = |file: &str| std::fs::read_to_string(format!("/proc/self/{file}")).expect("procfs");
         assert!(cpu_ticks(&read("stat")).is_some());
         assert!(thread_cpu_ns(&read("schedstat")).is_some());
+        assert!(sleeps(&read("status")).is_some());
+        assert!(Memory::parse(&read("smaps_rollup")).is_some_and(|memory| memory.private_kib > 100));
         assert!(resident_kib(&read("status")).is_some_and(|kib| kib > 100));
     }
 }
