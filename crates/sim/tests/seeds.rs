@@ -160,7 +160,7 @@ fn seeds_asked() -> Option<u64> {
 
 #[test]
 fn every_algorithm_shares_a_bottleneck_under_all_seeds() {
-    if common::renew() {
+    if namely_testkit::renew_snapshots() {
         let mut all = runs(seeds_asked().unwrap_or(20));
         // Sorted by seed, so that the output of an interrupted sweep has whole seeds.
         all.sort_by_key(|run| run.seed);

@@ -8,6 +8,8 @@
 //! test depends on when a thread or a process runs. [`SetWhenDropped`] ends the threads of a
 //! test that fails.
 //!
+//! Snapshots: results as text in the repository ([`snapshot`]).
+//!
 //! Names and packets that many tests need: [`name`], [`names`], `signed`, [`hash`]. The feature
 //! `hostile` adds peers that attack.
 #![forbid(unsafe_code)]
@@ -19,6 +21,7 @@ mod folder;
 pub mod hostile;
 mod packets;
 mod port;
+mod snapshot;
 mod stop;
 mod wait;
 
@@ -29,6 +32,7 @@ pub use folder::copy_private;
 pub use packets::signed;
 pub use packets::{hash, name, names};
 pub use port::{bound_again, free_address, free_port};
+pub use snapshot::{compare_snapshot, renew_snapshots, snapshot};
 pub use stop::SetWhenDropped;
 pub use wait::{PATIENCE, asleep, eventually, found_within, uninterrupted, until, wait_until_true};
 

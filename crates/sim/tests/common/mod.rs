@@ -1,24 +1,10 @@
-//! Snapshots: results as text in the repository. `NAMELY_SNAPSHOTS=renew` writes them again, so
-//! that a changed result is a visible difference of a commit.
+//! Snapshots of pages and files in the repository.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-pub(crate) fn renew() -> bool {
-    std::env::var_os("NAMELY_SNAPSHOTS").is_some_and(|value| value == "renew")
-}
-
-fn compare(path: &Path, known: &str, text: &str) {
-    if let Some((line, (was, is))) = known.lines().zip(text.lines()).enumerate().find(|(_, (a, b))| a != b) {
-        panic!(
-            "{}, line {}:\n  was {was}\n  is  {is}\nNAMELY_SNAPSHOTS=renew writes it anew",
-            path.display(),
-            line + 1
-        );
-    }
-    assert_eq!(known, text, "{}", path.display());
-}
+use namely_testkit::{compare_snapshot, renew_snapshots};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -35,20 +21,16 @@ pub(crate) fn shown(page: &str, name: &str, text: &str) {
     let head = format!("<!-- {name} -->\n```text\n");
     let from = whole.find(&head).unwrap_or_else(|| panic!("{page} has no block {name}")) + head.len();
     let to = from + whole[from..].find("```").expect("a block that ends");
-    if renew() {
+    if renew_snapshots() {
         let new = format!("{}{text}{}", &whole[..from], &whole[to..]);
         return fs::write(&path, new).expect("a page that can be written");
     }
-    compare(&path, &whole[from..to], text);
+    compare_snapshot(&path, &whole[from..to], text);
 }
 
 /// Compares the result with a whole file.
 pub(crate) fn whole(file: &str, text: &str) {
-    let path = root().join(file);
-    if renew() {
-        return fs::write(&path, text).expect("a file that can be written");
-    }
-    compare(&path, &fs::read_to_string(&path).unwrap_or_default(), text);
+    namely_testkit::snapshot(&root().join(file), text);
 }
 
 /// Compares the result with tests/snapshots/`name`.txt.
