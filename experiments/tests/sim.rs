@@ -1,7 +1,9 @@
 //! Runs `namely-experiments sim` in small networks.
 
+use std::path::Path;
 use std::process::{Command, Output};
 
+use namely_testkit::snapshot;
 use serde_json::Value;
 
 fn sim(arguments: &[&str]) -> Output {
@@ -63,6 +65,32 @@ fn every_workload_writes_its_results() {
         assert!(read("plots.svg").contains("answers/s") && read("table.txt").contains("answered"));
         assert_eq!(read("result.json").lines().count(), 1);
     }
+}
+
+/// Six routers with one bottleneck, from the file of a testbed. The same network runs in other
+/// simulators (docs/simulator.md).
+#[test]
+fn six_routers_with_a_bottleneck_have_their_digits() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let map = repository.join("docs/testbeds/bottleneck.toml");
+    let folder = tempfile::tempdir().expect("a folder");
+    let network = ["--topology", "testbed", "--map", map.to_str().expect("a path"), "--content", "8000"];
+    let scenarios: [(&str, &[&str]); 4] = [
+        ("zipf", &["--rate", "50", "--producers", "1", "--seconds", "2"]),
+        ("zipf, failing links", &["--producers", "1", "--seconds", "5", "--failures", "20"]),
+        ("zipf, failing nodes", &["--producers", "1", "--seconds", "5", "--node-failures", "200"]),
+        ("transfers", &["--workload", "transfer", "--producers", "1", "--pieces", "100"]),
+    ];
+    let mut text = String::new();
+    for (number, (what, scenario)) in scenarios.into_iter().enumerate() {
+        let out = folder.path().join(number.to_string());
+        let out = ["--json", "--out", out.to_str().expect("a path")];
+        let value = result(&[&network[..], &out[..], scenario].concat());
+        assert!(value["answered"].as_u64() > Some(100), "{what}: {value}");
+        let table = std::fs::read_to_string(Path::new(out[2]).join("table.txt")).expect("a table");
+        text += &format!("{what}\n{table}\n");
+    }
+    snapshot(&repository.join("experiments/tests/snapshots/bottleneck.txt"), &text);
 }
 
 #[test]

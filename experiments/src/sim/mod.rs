@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use namely_bench::error::Error;
+use namely_bench::machine::cpu_time;
 use namely_sim::{MS, Network};
 use namely_testbed::Interrupt;
 
@@ -77,10 +78,12 @@ pub fn run(options: &Sim) -> Result<(), Error> {
     let built = began.elapsed();
     let watch = Watch { interrupt, progress: Progress::new(running.end_ns) };
     let mut samples = Vec::new();
+    let before = cpu_time();
     let sampled = sample(&mut running, known.as_ref(), &watch, &mut samples);
     watch.progress.clear();
     let is_complete = sampled?;
-    let report = Report::new(&running, samples, report::Times { built, ran: began.elapsed() - built });
+    let times = report::Times { built, ran: began.elapsed() - built, cpu: cpu_time() - before };
+    let report = Report::new(&running, samples, times);
     let folder = options.out.as_deref().or(options.resume.as_deref());
     if let Some(folder) = folder {
         // A run that was interrupted on its way to its checkpoint leaves that one as it is.
@@ -194,7 +197,8 @@ mod tests {
         assert!(advance(&mut running, 400 * MS, &watch));
         watch.interrupt.set();
         assert!(!sample(&mut running, None, &watch, &mut samples).unwrap());
-        let times = report::Times { built: Duration::ZERO, ran: Duration::from_secs(1) };
+        let second = Duration::from_secs(1);
+        let times = report::Times { built: Duration::ZERO, ran: second, cpu: second };
         let result = Report::new(&running, samples, times).json();
         assert_eq!(result["virtual_s"], 0.4, "{result}");
         assert!(result["answered"].as_u64() > Some(0), "{result}");

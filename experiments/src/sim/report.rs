@@ -39,6 +39,8 @@ pub(super) struct Times {
     pub(super) built: Duration,
     /// From then on.
     pub(super) ran: Duration,
+    /// Processor time of all threads in that time.
+    pub(super) cpu: Duration,
 }
 
 /// The results of a run.
@@ -80,7 +82,7 @@ impl Report {
     }
 
     fn events_per_second(&self) -> f64 {
-        self.last.events as f64 / self.times.ran.as_secs_f64().max(1e-9)
+        per_second(self.last.events, self.times.ran)
     }
 
     /// Returns the results that depend on the scenario alone, and a line about this machine.
@@ -122,6 +124,13 @@ impl Report {
             self.times.ran.as_secs_f64(),
             self.events_per_second()
         );
+        let _ = write!(
+            text,
+            "; {:.2} s of processor time, {:.0} events and {:.0} Data in each",
+            self.times.cpu.as_secs_f64(),
+            per_second(self.last.events, self.times.cpu),
+            per_second(self.last.requests.data, self.times.cpu)
+        );
         if let Some(resident) = self.resident {
             let per_node = resident as f64 / 1024.0 / self.nodes.max(1) as f64;
             let _ = write!(text, ", {per_node:.1} KiB of memory a node");
@@ -142,6 +151,9 @@ impl Report {
             "machine": {
                 "build_s": self.times.built.as_secs_f64(), "run_s": self.times.ran.as_secs_f64(),
                 "events_per_s": self.events_per_second(), "resident_octets": self.resident,
+                "cpu_s": self.times.cpu.as_secs_f64(),
+                "events_per_cpu_s": per_second(self.last.events, self.times.cpu),
+                "data_per_cpu_s": per_second(self.last.requests.data, self.times.cpu),
             },
         })
     }
@@ -198,6 +210,10 @@ impl Report {
             if json { format!("{}\n", self.json()) } else { format!("{}{}\n", self.table(), self.machine()) };
         write!(io::stdout(), "{text}").map_err(|source| Error::environment("writing the result", source))
     }
+}
+
+fn per_second(count: u64, time: Duration) -> f64 {
+    count as f64 / time.as_secs_f64().max(1e-9)
 }
 
 /// Returns the resident memory of this process, if the system reports it.
