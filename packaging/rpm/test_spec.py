@@ -104,7 +104,8 @@ def main():
         used.update(owners)
     missing = {(p, path) for p, paths in claims.items() for path in paths} - used
     assert not missing, f"no file is there for {missing}"
-    # Other packages have all folders but those with namely's name. One without an owner stays when its files are removed.
+    # Other packages have all folders but those with namely's name. One without an owner stays when
+    # its files are removed.
     folders = {folder for package in packages for folder in patterns(found["files", package], of_folders=True) if "namely" in folder}
     needed = {str(folder) for file in files for folder in Path(file).parents if "namely" in str(folder)}
     assert folders == needed | {"/etc/namely/xrootd"}, folders ^ needed

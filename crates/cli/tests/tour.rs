@@ -6,9 +6,9 @@
 //! `lab$ ` and `desk$ ` are two hosts in one document. Each has a key chain and a router of its
 //! own. An address and a port of this machine replace lab's 192.0.2.7:6363, and a file of the
 //! session replaces NFD's configuration of the machine. A ```` ```console kernel ```` block loads a
-//! module: it runs in a guest (`kernel.rs`). A ```` ```console build ```` block compiles or installs:
-//! examples/rust/tests/pages.rs runs those of Rust and C, and bindings/python/tests/test_wheel.py
-//! that of Python.
+//! module: it runs in a guest (`kernel.rs`). A ```` ```console build ```` block compiles or
+//! installs: examples/rust/tests/pages.rs runs those of Rust and C, and
+//! bindings/python/tests/test_wheel.py that of Python.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -84,25 +84,6 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.tables.settle(&reserve);
     }
 
-    /// As [`Forwarder::receive`], with the work memory of an empty batch instead of the stack.
-    pub fn receive_beside(
-        &self,
-        batch: &mut Batch<B>,
-        face: FaceId,
-        received: Received<B>,
-        now_ns: u64,
-        out: &mut impl Output<B>,
-    ) {
-        let tables = &self.tables;
-        let (BatchScratch { reserve, hint, satisfied }, hashes) = batch.work_memory();
-        tables.names.hasher.fill(name_octets(received.packet.as_ref()), hashes);
-        reserve.begin(1);
-        let (reserve, hint) = (&*reserve, &*hint);
-        let context = BatchContext::new(&tables.faces, &tables.counters, reserve, Some(hint), now_ns);
-        Pipeline::new(tables, &context).process(face, received, hashes, satisfied, out);
-        tables.settle(reserve);
-    }
-
     /// Processes all packets of `batch`, in their order, and leaves it empty. The result is that of
     /// [`Forwarder::receive`] for each packet, in less time.
     pub fn receive_batch(&self, batch: &mut Batch<B>, now_ns: u64, out: &mut impl Output<B>) {

@@ -109,8 +109,12 @@ impl Node {
             if let Some(disk) = &mut outgoing.disk {
                 (disk.waiting, disk.cost_ns) = (self.inbox.len(), 0);
             }
+            // A batch has the work memory, which is large to prepare for each packet.
             let batch = &mut turn.scratch.batch;
-            self.forwarder.receive_beside(batch, face, received, turn.now_ns, &mut outgoing);
+            match batch.push(face, received) {
+                Ok(()) => self.forwarder.receive_batch(batch, turn.now_ns, &mut outgoing),
+                Err(received) => self.forwarder.receive(face, received, turn.now_ns, &mut outgoing),
+            }
             self.occupy(&mut outgoing, turn);
             self.dispatch_emitted(&mut outgoing, turn);
         }

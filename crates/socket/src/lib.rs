@@ -8,7 +8,8 @@
 //! delivers unverified data only if an option allows it.
 //!
 //! ```no_run
-//! use namely_socket::{Consumer, ConsumerOptions, Failure, Producer, ProducerOptions, PublishOptions};
+//! use namely_socket::{Consumer, ConsumerOptions, Failure};
+//! use namely_socket::{Producer, ProducerOptions, PublishOptions};
 //!
 //! fn main() -> Result<(), Failure> {
 //!     let producer = Producer::bind("/lab".parse()?, ProducerOptions::default())?;

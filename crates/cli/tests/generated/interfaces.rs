@@ -83,7 +83,7 @@ fn keys_of_the_configuration_are_published() {
     compare("docs/interfaces/configuration.txt", &keys.into_iter().collect::<String>());
 }
 
-/// The counters, by the first cells of their tables.
+/// The counters, by their page.
 #[test]
 fn counters_are_published() {
     let page = read("docs/counters.md");

@@ -45,7 +45,7 @@ fn alerts_and_panels_use_existing_metrics() {
     let page = read("docs/metrics.md");
     let known = metrics(&page);
     let listed = read("docs/counters.md");
-    let is_counter = |name: &str| listed.contains(&format!("| `{name}` |"));
+    let is_counter = |name: &str| listed.contains(&format!("- `{name}`: "));
     let mut queries = panels();
     queries.push(read("docs/grafana/alerts.yml"));
     queries.push(read("docs/grafana/alerts_test.yml"));

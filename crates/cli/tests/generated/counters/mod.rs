@@ -29,7 +29,7 @@ forwarder. A router that forwards [in the kernel](kernel.md#a-router-on-it) show
 forwarder, and the counters of `/proc/net/nnet/stats` under `kernel.`, such as `kernel.socket_full`. A face there has the drops of its two sockets' queues only.
 ";
 
-/// The line below the title of a section that counts drops. The dashboard reads it.
+/// The line below the title of a section that counts drops.
 const DROPS: &str = "Each counted event is a drop or a refusal.";
 
 /// Labels of counters that no release has published yet, or the beginnings of such labels.
@@ -48,7 +48,7 @@ struct Counter {
 
 impl Counter {
     fn line(&self) -> String {
-        format!("| `{}` | {} |\n", self.name, self.meaning)
+        format!("- `{}`: {}\n", self.name, self.meaning)
     }
 }
 
@@ -96,7 +96,6 @@ fn page() -> (String, Vec<String>) {
         if !lines.is_empty() {
             page.push_str(&format!("{}\n\n", lines.join("\n")));
         }
-        page.push_str("| counter | meaning |\n| --- | --- |\n");
         counters.iter().for_each(|counter| page.push_str(&counter.line()));
     }
     let is_known = |title: &str| SECTIONS.iter().any(|section| section.title == title);
@@ -105,10 +104,10 @@ fn page() -> (String, Vec<String>) {
     (page, faults)
 }
 
-/// The names in the first cells of a page's tables.
+/// The names at the beginnings of a page's list items.
 fn names(page: &str) -> BTreeSet<&str> {
-    let cells = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |"));
-    cells.map(|(name, _)| name).collect()
+    let items = page.lines().filter_map(|line| line.strip_prefix("- `")?.split_once("`: "));
+    items.map(|(name, _)| name).collect()
 }
 
 /// The published names of a page.
@@ -173,7 +172,7 @@ fn each_counter_of_the_kernel_module_is_listed() {
 
 #[test]
 fn a_published_name_without_a_declaration_is_found() {
-    let page = "| counter | meaning |\n| --- | --- |\n| `a.b` | Packets |\n| `lost` | Segments |\n";
+    let page = "## Faces\n\n- `a.b`: Packets\n- `lost`: Segments\n";
     assert_eq!(missing("a.b\nlost\n", page), Vec::<&str>::new());
     assert_eq!(missing("a.b\na.c\n", page), ["a.c"]);
     assert_eq!(published(page).into_iter().collect::<Vec<_>>(), ["a.b"]);
