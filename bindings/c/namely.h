@@ -89,7 +89,7 @@
 #define ICN_OPT_REVOCATION 11
 
 // Option of a consumer: segments of an object that may wait to be verified.
-#define ICN_OPT_BACKLOG_SEGMENTS 13
+#define ICN_OPT_BACKLOG_OCTETS 13
 
 // Option of a consumer: threads that verify an object, its own included; 0: one for each
 // processor, 4 at most.

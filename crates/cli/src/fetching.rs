@@ -89,7 +89,6 @@ impl Transfer {
         options.read.rate_max = self.limit_rate;
         if let Some(window) = self.window {
             options.set("window_max", &window.max(1).to_string())?;
-            options.backlog_segments = options.backlog_segments.max(2 * window);
         }
         Ok(())
     }

@@ -355,7 +355,7 @@ fn a_stopped_fetch_resumes() {
     let options = resuming();
     // Few segments at a time, so that the watcher stops the fetch midway.
     site.consumer.set_option("congestion", "fixed:1").unwrap();
-    site.consumer.set_option("backlog_segments", "1").unwrap();
+    site.consumer.set_option("backlog_octets", "1").unwrap();
     let mut stop_midway =
         |progress: &Progress| if progress.octets > 20_000 { Flow::Stop } else { Flow::Continue };
     let started = get(&site.consumer, &name("/p/f"), &target, options, &mut stop_midway);
@@ -367,7 +367,7 @@ fn a_stopped_fetch_resumes() {
     };
     assert!(kept >= 12_000 && kept.is_multiple_of(12_000), "{kept}");
     site.consumer.set_option("congestion", "cubic").unwrap();
-    site.consumer.set_option("backlog_segments", "2048").unwrap();
+    site.consumer.set_option("backlog_octets", "805306368").unwrap();
     assert!(!target.exists());
     let got = get(&site.consumer, &name("/p/f"), &target, options, &mut unwatched).unwrap();
     assert_eq!(got.resumed_octets, kept);

@@ -49,7 +49,7 @@ pub use self::names::{application_name, network_name};
 pub use self::namespace::{NAME_OCTETS_MAX, NameError, PREFIX_COMPONENTS_MAX, PREFIX_OCTETS_MAX};
 pub use self::options::{
     BufferPolicy, ConsumerOptions, ManifestUse, OnBadSegment, OptionError, OptionSpec, ProducerOptions,
-    PublishOptions, READ_AHEAD_OCTETS, Revocation, Suite, Trust, VERIFY_THREADS_MAX,
+    PublishOptions, READ_AHEAD_OCTETS, Revocation, STREAM_OCTETS_FIRST, Suite, Trust, VERIFY_THREADS_MAX,
 };
 pub use self::pending::Pending;
 pub use self::producer::{

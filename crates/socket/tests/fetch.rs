@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use common::{World, content, name};
 use namely_socket::{
     CallError, Consumer, ConsumerOptions, FetchError, ManifestUse, Producer, PublishOptions, RANGES_WINDOW,
-    READ_AHEAD_OCTETS, errno_name,
+    STREAM_OCTETS_FIRST, errno_name,
 };
 use namely_testkit::{PATIENCE, asleep, eventually};
 use namely_transport::publish::{Options, Publication};
@@ -267,7 +267,7 @@ fn a_stream_seeks_within_its_read_ahead() {
     assert!(start == whole[..100_000]);
     // Without a reader, verified octets stop at the read-ahead, and Interests stop a little later.
     let seen = settled(|| consumer.stats().octets);
-    let bound = READ_AHEAD_OCTETS + start.len() + 20_000;
+    let bound = STREAM_OCTETS_FIRST + start.len() + 20_000;
     assert!(seen as usize <= bound, "{seen} octets were verified ahead, {bound} at most may be");
     assert!(seen < whole.len() as u64);
     // The read-ahead may go on after its threads stalled for longer than `settled` waits.

@@ -22,7 +22,7 @@ use namely_testkit::{eventually, until};
 use namely_transport::publish::{Options, Publication, Signing};
 use namely_wire::ValidityPeriod;
 use namely_wire::rdr::{Metadata, metadata_name};
-use namely_wire::{DataBuilder, InterestView, Name};
+use namely_wire::{DataBuilder, InterestView, Name, PACKET_OCTETS_MAX};
 
 /// Small packets that caches do not keep, so that another copy comes from the producer.
 fn options(signing: Signing) -> Options {
@@ -443,7 +443,7 @@ fn a_full_backlog_stops_the_interests() {
     let bounded = bound(&slow.world, |options| {
         options.revocation = Revocation::Off;
         options.read.attempts = 20;
-        options.backlog_segments = BACKLOG;
+        options.backlog_octets = BACKLOG * PACKET_OCTETS_MAX;
     });
     let mut stuck = bounded.fetch_async(&name("/p/slow/o/v=7")).unwrap();
     let requests = || slow.requests.load(Ordering::Relaxed);

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 use namely_transport::congestion::{Algorithm, CongestionControl, Path, Signal};
 use namely_transport::fetch::{Arrival, Counters, DataOutcome, Failure, Fetch, Options};
-use namely_wire::NackReason;
+use namely_wire::{NackReason, PACKET_OCTETS_MAX};
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
@@ -364,7 +364,7 @@ fn silence_ends_a_fetch_and_is_timed() {
 
 #[test]
 fn a_paused_reader_is_not_silence() {
-    let options = Options { span_max: 1, ..Options::default() };
+    let options = Options { span_octets_max: 1, ..Options::default() };
     let mut fetch = Fetch::new(options, 0);
     let first = fetch.request(0).unwrap();
     fetch.on_data(first, Arrival::at(MS));
@@ -432,7 +432,8 @@ fn a_corrupt_piece_is_requested_again() {
 #[test]
 fn requests_stay_within_the_span() {
     for span_max in [1, 100] {
-        let options = Options { congestion: Algorithm::Fixed(1000), span_max, ..Options::default() };
+        let span_octets_max = span_max as u64 * PACKET_OCTETS_MAX as u64;
+        let options = Options { congestion: Algorithm::Fixed(1000), span_octets_max, ..Options::default() };
         let mut fetch = Fetch::new(options, 0);
         assert_eq!(std::iter::from_fn(|| fetch.request(0)).count(), span_max);
         // The last one came; the first is still missing.
@@ -450,8 +451,12 @@ fn requests_stay_within_the_span() {
 #[test]
 fn every_window_has_a_limit() {
     for congestion in ALL {
-        for window_max in [1, 2, 100] {
-            let options = Options { congestion, window_max, ..Options::default() };
+        for (window_max, in_octets) in [(1, false), (2, false), (100, false), (2, true), (100, true)] {
+            let mut options = Options { congestion, ..Options::default() };
+            match in_octets {
+                true => options.window_octets_max = window_max as u64 * PACKET_OCTETS_MAX as u64,
+                false => options.window_max = window_max,
+            }
             let mut fetch = Fetch::new(options, 0);
             for piece in 0..1000 {
                 while fetch.request(piece * MS).is_some() {}

@@ -19,7 +19,7 @@ use namely_transport::object::{
 };
 use namely_transport::publish::SEGMENT_OCTETS_DEFAULT;
 use namely_wire::rdr::Metadata;
-use namely_wire::{DataView, InterestBuilder, NackReason, Name};
+use namely_wire::{DataView, InterestBuilder, NackReason, Name, PACKET_OCTETS_MAX};
 
 use super::queue::{LOOK, NextPieces, Piece, RUN_MAX, VerifyQueue};
 use super::revocation::{QueryResult, query_options};
@@ -27,11 +27,7 @@ use super::role::{ConsumerRole, Order};
 use super::shared::{PacketRequester, Shared};
 use crate::engine::DrivingCall;
 use crate::error::{CallError, FetchError};
-use crate::options::{ConsumerOptions, Revocation};
-
-/// Maximum number of segments of a stream requested ahead of the verified ones, however small the
-/// segments are.
-const STREAM_SPAN_MAX: usize = 512;
+use crate::options::{ConsumerOptions, Revocation, STREAM_OCTETS_FIRST};
 
 /// Octets of a segment if the metadata does not give its size.
 pub(super) const SEGMENT_OCTETS: u64 = SEGMENT_OCTETS_DEFAULT as u64;
@@ -63,8 +59,7 @@ impl FetchParams {
     pub(super) fn of(options: &ConsumerOptions) -> Self {
         let mut read = options.read;
         let fetch = &mut read.fetch;
-        fetch.span_max = options.backlog_segments;
-        fetch.window_max = fetch.window_max.min(fetch.span_max);
+        fetch.span_octets_max = options.backlog_octets as u64;
         if !options.reliable {
             fetch.give_up_ns = Some(read.lifetime_ms.saturating_mul(1_000_000));
             read.attempts = 1;
@@ -218,13 +213,11 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Limits the content requested ahead to `octets`, given segments of `segment_octets`.
-    pub(super) fn span(&mut self, octets: u64, segment_octets: Option<u64>) {
-        let segments = octets.div_ceil(segment_octets.unwrap_or(SEGMENT_OCTETS)).max(1);
-        let segments = usize::try_from(segments).unwrap_or(usize::MAX).min(STREAM_SPAN_MAX);
+    /// Limits the packets requested ahead of a stream to `octets`.
+    pub(super) fn span(&mut self, octets: u64) {
         let fetch = &mut self.params.read.fetch;
-        fetch.span_max = fetch.span_max.min(segments);
-        fetch.window_max = fetch.window_max.min(fetch.span_max);
+        fetch.span_octets_max = fetch.span_octets_max.min(octets);
+        fetch.span_octets_first = fetch.span_octets_first.min(STREAM_OCTETS_FIRST as u64);
     }
 
     /// Prepares a fetch of pieces scattered over an object. The congestion window begins with at
@@ -332,7 +325,9 @@ impl<'a> Job<'a> {
         let mut used = Vec::new();
         // The driving thread is notified at least once in a quarter of the span, not after each
         // run. It requests no further pieces while the span is full.
-        let notify_every = (self.params.read.fetch.span_max as u64 / 4).clamp(1, RUN_MAX as u64);
+        let fetch = &self.params.read.fetch;
+        let span_octets = fetch.span_octets_first.min(fetch.span_octets_max);
+        let notify_every = (span_octets / (4 * PACKET_OCTETS_MAX as u64)).clamp(1, RUN_MAX as u64);
         while verifier.end() != Some(next) {
             self.check_stopped()?;
             self.check_replaced()?;

@@ -1,7 +1,7 @@
 //! The queue between the thread that receives Data in the order of arrival and the thread that
 //! verifies them in order (HT-19). It holds pieces by number, at most
-//! [`namely_transport::fetch::Options::span_max`] of them, because no further pieces are requested
-//! until earlier ones are verified and handed over.
+//! [`namely_transport::fetch::Options::span_octets_max`] octets of them, because no further pieces
+//! are requested until earlier ones are verified and handed over.
 //!
 //! The most expensive steps of verification, digests and signatures, are done ahead and in any
 //! order (`namely_security::prepared`). The verifying thread does them for the pieces that it takes

@@ -15,6 +15,7 @@ use super::ranges::{self, Ranges};
 use super::shared::{FetchSlot, Shared};
 use crate::error::{CallError, FetchError};
 use crate::inbox::Inbox;
+use crate::options::STREAM_OCTETS_FIRST;
 use crate::pending::{Pending, Promise, call};
 use crate::sleep;
 
@@ -42,7 +43,7 @@ impl Pipe {
     fn new(read_ahead: usize) -> io::Result<Self> {
         Ok(Pipe {
             inbox: Inbox::new()?,
-            read_ahead,
+            read_ahead: read_ahead.min(STREAM_OCTETS_FIRST),
             held: Mutex::new(0),
             room: Condvar::new(),
             gone: AtomicBool::new(false),
@@ -206,7 +207,7 @@ fn fill(shared: &Shared, found: &LocatedObject, from: u64, end: u64, params: Fet
         run_octets: 0,
     };
     let done = found.locate(&mut job, from, end).and_then(|RangePart { part, skip, segment_octets }| {
-        job.span(params.read_ahead as u64, segment_octets);
+        job.span(params.read_ahead as u64);
         filler.skip = skip;
         filler.segment_octets = segment_octets.unwrap_or(SEGMENT_OCTETS);
         job.transfer(&found.object, &[part], &mut filler)

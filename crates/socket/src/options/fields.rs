@@ -60,7 +60,7 @@ pub struct ConsumerOptions {
     /// - Counter: `backlog_most`
     /// - Tests: `a_full_backlog_stops_the_interests`,
     ///   `a_full_backlog_stops_threaded_verification`
-    pub backlog_segments: usize,
+    pub backlog_octets: usize,
     /// `read_ahead_octets`.
     pub read_ahead_octets: usize,
     /// `can_be_prefix`.
@@ -84,7 +84,7 @@ impl Default for ConsumerOptions {
             reliable: true,
             on_bad_segment: OnBadSegment::Refetch,
             revocation: Revocation::Check,
-            backlog_segments: 2048,
+            backlog_octets: 768 << 20,
             read_ahead_octets: READ_AHEAD_OCTETS,
             can_be_prefix: false,
             must_be_fresh: true,

@@ -227,7 +227,13 @@ pub const OPTIONS: &[OptionSpec] = &[
         "congestion control of fetches",
         field!(read.fetch.congestion),
     ),
-    consumer("window_max", SOME, "1024", "largest window of a fetch, packets", field!(read.fetch.window_max)),
+    consumer(
+        "window_max",
+        SOME,
+        "1048576",
+        "largest window of a fetch, packets",
+        field!(read.fetch.window_max),
+    ),
     consumer(
         "rate_max",
         ANY_NUMBER,
@@ -272,11 +278,11 @@ pub const OPTIONS: &[OptionSpec] = &[
         field!(revocation),
     ),
     consumer(
-        "backlog_segments",
+        "backlog_octets",
         SOME,
-        "2048",
-        "segments of an object that may wait to be verified",
-        field!(backlog_segments),
+        "805306368",
+        "octets of an object that may be requested and not verified",
+        field!(backlog_octets),
     ),
     consumer(
         "verify_threads",
@@ -288,8 +294,8 @@ pub const OPTIONS: &[OptionSpec] = &[
     consumer(
         "read_ahead_octets",
         SOME,
-        "4194304",
-        "octets that a stream requests ahead of its reader; as many again wait verified",
+        "402653184",
+        "octets that a stream requests ahead of its reader, at first and beside them verified ones 4 MiB at most",
         field!(read_ahead_octets),
     ),
     consumer(

@@ -4,18 +4,26 @@ use std::path::PathBuf;
 
 use namely_security::{KeyType, ManifestHash, TrustPolicy};
 
-/// Octets of a stream that are verified and wait for the reader.
+/// Octets that a stream requests ahead of its reader.
 ///
-/// This is the default of option `read_ahead_octets`.
+/// This is the default of option `read_ahead_octets`. The limit begins at 4 MiB and grows with the
+/// octets that the reader takes within a round trip.
 ///
 /// # Limit
-/// No further segment is verified; as many octets again are requested ahead, in 512 segments at
-/// most.
-/// - Value: 4 MiB and one segment, and one that the reader has
+/// No further segment is requested.
+/// - Value: 384 MiB
 /// - Setting: `read_ahead_octets`
-/// - Tests: `a_stream_seeks_within_its_read_ahead`,
-///   `a_range_requests_only_its_segments`
-pub const READ_AHEAD_OCTETS: usize = 4 << 20;
+/// - Tests: `a_range_requests_only_its_segments`
+pub const READ_AHEAD_OCTETS: usize = 384 << 20;
+
+/// Octets of a stream that are verified and wait for the reader, and at first those that are
+/// requested.
+///
+/// # Limit
+/// No further segment is verified.
+/// - Value: 4 MiB and one segment, and one that the reader has; `read_ahead_octets` if it is less
+/// - Tests: `a_stream_seeks_within_its_read_ahead`
+pub const STREAM_OCTETS_FIRST: usize = 4 << 20;
 
 /// Value of option `verify_threads`.
 ///

@@ -22,17 +22,22 @@
 //! # Ok::<(), namely_transport::fetch::Failure>(())
 //! ```
 //!
-//! Loss is detected in two ways. If later Interests were answered first, an Interest counts as lost
-//! after 1.25 times the longest recent round trip, and 20 ms at least. If no Data arrive at all,
-//! only the oldest Interest is retransmitted after the retransmission timeout, because a pause of
-//! the producer does not mean that all Interests were lost. The state is bounded by
-//! [`Options::span_max`] pieces.
+//! Loss is detected by time (RFC 8985): if later Interests were answered first, an Interest counts
+//! as lost after the longest recent round trip and a reordering window, and 20 ms at least. If no
+//! Data arrive for two round trips, the oldest Interest is repeated once. After the retransmission
+//! timeout, too, only the oldest Interest is retransmitted, because a pause of the producer does
+//! not mean that all Interests were lost. The state is bounded by
+//! [`Options::span_octets_max`].
 
 mod failure;
 mod losses;
 mod options;
+mod rate;
 mod rate_limit;
+mod recovery;
+mod report;
 mod rtt;
+mod span;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -42,9 +47,13 @@ use namely_wire::NackReason;
 pub use self::failure::Failure;
 use self::losses::Losses;
 pub use self::options::Options;
+use self::rate::{DeliverySample, Rate};
 pub use self::rate_limit::RateLimit;
+use self::recovery::LossDetection;
+pub use self::report::{Arrival, Counters, DataOutcome};
 use self::rtt::Rtt;
-use crate::congestion::{CongestionControl, Path, Sample, Signal};
+use self::span::Span;
+use crate::congestion::{CongestionControl, Path, Signal};
 pub use crate::segment::PieceInterest;
 
 /// Minimum and maximum pause after a Nack before the next request; it doubles while no Data arrive.
@@ -52,59 +61,6 @@ const PAUSE_NS: (u64, u64) = (10_000_000, 1_000_000_000);
 
 /// Maximum time by which a paced fetch that is late catches up, ns: the usual delay of a timer.
 const CATCH_UP_NS: u64 = 2_000_000;
-
-/// Counters of a fetch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Interests, including retransmissions.
-    pub interests: u64,
-    /// Interests for a piece that was requested before.
-    pub retransmissions: u64,
-    /// Pieces that counted as lost because later ones were answered.
-    pub losses: u64,
-    /// Timeouts without any Data.
-    pub timeouts: u64,
-    /// Pieces that arrived right after their retransmission, so they had not been lost.
-    pub spurious: u64,
-    /// Received pieces.
-    pub data: u64,
-    /// Data for pieces that had arrived already, or were never requested.
-    pub duplicates: u64,
-    /// Received pieces that failed verification.
-    pub corrupt: u64,
-    /// Interests that the router refused.
-    pub nacks: u64,
-    /// Data with a congestion mark.
-    pub marks: u64,
-}
-
-/// The circumstances of a received Data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Arrival {
-    /// Time of arrival.
-    pub now_ns: u64,
-    /// Whether it has a congestion mark.
-    pub marked: bool,
-    /// Whether the router reports that it comes from its own content store. Such a Data does not
-    /// show that earlier Interests are lost: their Data may come from farther.
-    pub from_cache: bool,
-}
-
-impl Arrival {
-    /// Unmarked, of unknown origin.
-    pub fn at(now_ns: u64) -> Self {
-        Arrival { now_ns, ..Arrival::default() }
-    }
-}
-
-/// The result of a Data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DataOutcome {
-    /// The piece was missing.
-    New,
-    /// The piece had arrived already, or was not requested.
-    Unneeded,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PieceState {
@@ -119,47 +75,12 @@ struct Slot {
     attempts: u8,
     /// Whether it is requested again even in an unreliable fetch.
     insisted: bool,
+    /// Octets of the packet, once it arrived.
+    octets: u16,
     sent_ns: u64,
+    first_sent_ns: u64,
     /// The deliveries before the Interest was sent.
     before: DeliverySample,
-}
-
-/// The number of received pieces and the time of the last one. A rate is measured between two of
-/// these.
-#[derive(Clone, Copy, Debug, Default)]
-struct DeliverySample {
-    pieces: u64,
-    at_ns: u64,
-    /// The latest sending time of an answered Interest.
-    sent_ns: u64,
-    /// Whether there were too few requests to fill the path.
-    starved: bool,
-}
-
-/// The rate of pieces, measured from the sending of an Interest to the arrival of its Data.
-#[derive(Debug)]
-struct Rate {
-    delivered: DeliverySample,
-    /// Until this number of pieces has arrived, requests and not the path limit the rate.
-    starved_until: u64,
-    sample: Sample,
-    /// The time of the next request of a paced fetch.
-    send_at_ns: u64,
-    /// The time before which the caller allows no request.
-    held_until_ns: u64,
-    /// The start of this pause, if nothing is outstanding.
-    held_from_ns: Option<u64>,
-}
-
-/// The sending times of the latest answered Interests. An outstanding Interest that was sent
-/// earlier was overtaken. Loss detection only compares with these times, so they never decrease.
-#[derive(Debug, Default)]
-struct LossDetection {
-    /// The sending time of the latest Interest that was certainly answered.
-    answered_sent_ns: u64,
-    /// The sending time of the latest answered Interest that was sent more than once, so that the
-    /// answer may belong to an earlier transmission.
-    perhaps_sent_ns: u64,
 }
 
 /// The time without Data. There are two times, because a timeout retransmits one Interest and
@@ -175,6 +96,8 @@ struct Silence {
     /// Whether a piece was lost for good since the last Data, so that new requests do not end the
     /// silence.
     gave_up: bool,
+    /// Whether an Interest was repeated as a probe since the last Data.
+    probed: bool,
 }
 
 /// Nacks, and the pause after them.
@@ -227,6 +150,7 @@ pub struct Fetch {
     sent: VecDeque<(u64, u64)>,
     /// Each retransmitted Interest: the earliest time of its loss, its sending time, and its piece.
     again: BinaryHeap<Reverse<(u64, u64, u64)>>,
+    span: Span,
     rtt: Rtt,
     losses: Losses,
     rate: Rate,
@@ -255,22 +179,17 @@ impl Fetch {
             settled: 0,
             sent: VecDeque::new(),
             again: BinaryHeap::new(),
+            span: Span::new(&options),
             rtt: Rtt::default(),
             losses: Losses::default(),
-            rate: Rate {
-                delivered: DeliverySample { at_ns: now_ns, sent_ns: now_ns, ..DeliverySample::default() },
-                starved_until: 0,
-                sample: Sample::default(),
-                send_at_ns: 0,
-                held_until_ns: 0,
-                held_from_ns: None,
-            },
+            rate: Rate::new(now_ns),
             overtaken: LossDetection::default(),
             silence: Silence {
                 quiet_since_ns: now_ns,
                 received_at_ns: now_ns,
                 received: false,
                 gave_up: false,
+                probed: false,
             },
             refusals: Refusals { pause_ns: PAUSE_NS.0, ..Refusals::default() },
             counters: Counters::default(),
@@ -287,6 +206,12 @@ impl Fetch {
     /// Requests nothing from piece `stop` on, because those pieces are not needed.
     pub(crate) fn stop_at(&mut self, stop: u64) {
         self.stop = stop;
+    }
+
+    /// Sets the octets of the largest packet, as the object's metadata announces them. Without it
+    /// each packet counts as the largest possible one.
+    pub(crate) fn set_piece_octets(&mut self, octets: u64) {
+        self.span.set_piece_octets(octets);
     }
 
     /// Replaces the congestion control by the caller's own.
@@ -308,9 +233,9 @@ impl Fetch {
         self.end = Some(end);
         // Pieces past the end were requested before it was known. They do not exist.
         while self.base + self.slots.len() as u64 > end {
-            if let Some(Slot { state: PieceState::InFlight, .. }) = self.slots.pop_back() {
-                self.in_flight -= 1;
-            }
+            let Some(slot) = self.slots.pop_back() else { break };
+            self.in_flight -= usize::from(slot.state == PieceState::InFlight);
+            self.span.release(u64::from(slot.octets));
         }
         Ok(())
     }
@@ -337,7 +262,7 @@ impl Fetch {
 
     /// Maximum number of outstanding Interests now.
     pub fn window(&self) -> usize {
-        self.control.window()
+        self.control.window().min(self.span.window())
     }
 
     /// The smoothed round trip; 0 before the first measurement.
@@ -358,7 +283,7 @@ impl Fetch {
     pub fn request(&mut self, now_ns: u64) -> Option<u64> {
         if self.failure.is_some()
             || now_ns < self.refusals.paused_until_ns.max(self.rate.held_until_ns)
-            || self.in_flight >= self.control.window()
+            || self.in_flight >= self.window()
         {
             return None;
         }
@@ -394,6 +319,9 @@ impl Fetch {
         slot.sent_ns = now_ns;
         slot.before = before; // the rate is measured from here
         let (attempts, again) = (slot.attempts, slot.attempts > 1);
+        if !again {
+            slot.first_sent_ns = now_ns;
+        }
         if let Some(from_ns) = self.rate.held_from_ns.take() {
             // Nor does the time for which the caller allowed no request.
             let held_ns = self.rate.held_until_ns.min(now_ns).saturating_sub(from_ns);
@@ -440,7 +368,9 @@ impl Fetch {
             state: PieceState::Lost,
             attempts: 0,
             insisted: false,
+            octets: 0,
             sent_ns: 0,
+            first_sent_ns: 0,
             before: DeliverySample::default(),
         });
         Some(next)
@@ -449,7 +379,7 @@ impl Fetch {
     /// Returns true if a new piece may be requested.
     fn has_new(&self) -> bool {
         let next = self.base + self.slots.len() as u64;
-        next < self.end.unwrap_or(self.stop).min(self.stop) && self.slots.len() < self.options.span_max
+        next < self.end.unwrap_or(self.stop).min(self.stop) && self.slots.len() < self.span.pieces()
     }
 
     fn slot(&mut self, piece: u64) -> Option<&mut Slot> {
@@ -507,31 +437,49 @@ impl Fetch {
         }
     }
 
+    /// Marks `piece` as received. Returns its slot as it was; none if the piece is not missing, or
+    /// has no room.
+    fn arrive(&mut self, piece: u64, octets: usize) -> Option<Slot> {
+        let is_first = piece == self.base;
+        let octets = if octets == 0 { self.span.piece_octets() } else { octets as u64 };
+        let octets = u16::try_from(octets).unwrap_or(u16::MAX);
+        let was = match self.slot(piece) {
+            Some(slot) if slot.state != PieceState::Here => *slot, // the slot borrows the fetch
+            _ => {
+                self.counters.duplicates += 1;
+                return None;
+            }
+        };
+        if !self.span.hold(u64::from(octets), is_first) {
+            self.counters.overfull += 1;
+            if was.state == PieceState::InFlight {
+                self.lose(piece);
+            }
+            return None;
+        }
+        let slot = self.slot(piece)?;
+        (slot.state, slot.octets) = (PieceState::Here, octets);
+        Some(was)
+    }
+
     /// Processes the Data of `piece`. The caller may verify it later, and report it by
     /// [`Fetch::on_corrupt`].
     pub fn on_data(&mut self, piece: u64, arrival: Arrival) -> DataOutcome {
         let now_ns = arrival.now_ns;
-        let rtt_min_ns = self.rtt.min_ns();
+        let rtt_min_ns = self.rtt.nearest_min_ns();
         let limited = self.in_flight >= self.control.window(); // before this Data frees a slot
-        let taken = match self.slot(piece) {
-            Some(slot) if slot.state != PieceState::Here => {
-                let was = *slot; // a copy, because `slot` borrows the fetch
-                slot.state = PieceState::Here;
-                Some(was)
-            }
-            _ => None,
-        };
-        let Some(Slot { state, attempts, sent_ns, before, .. }) = taken else {
-            self.counters.duplicates += 1;
+        let Some(Slot { state, attempts, sent_ns, first_sent_ns, before, .. }) =
+            self.arrive(piece, arrival.octets)
+        else {
             return DataOutcome::Unneeded;
         };
         let took_ns = now_ns.saturating_sub(sent_ns);
         let mut round_sent_ns = None;
         if attempts == 1 {
-            round_sent_ns = self.rtt.sample(took_ns, now_ns); // unambiguous (RFC 6298, 3)
+            round_sent_ns = self.rtt.sample(sent_ns, now_ns); // unambiguous (RFC 6298, 3)
         } else if state == PieceState::Lost || took_ns < rtt_min_ns / 4 * 3 {
             self.counters.spurious += 1; // it answers an earlier Interest
-            self.rtt.spurious();
+            self.rtt.spurious((attempts == 2).then_some(first_sent_ns), now_ns);
         }
         match attempts {
             _ if arrival.from_cache => {}
@@ -542,7 +490,10 @@ impl Fetch {
             self.in_flight -= 1;
         }
         self.counters.data += 1;
-        self.measure(before, sent_ns, (attempts == 1).then_some(took_ns), now_ns);
+        // A near cache does not show the length of the path that the window fills.
+        let is_of_path = attempts == 1 && self.rtt.is_of_farther();
+        self.rate.measure(before, sent_ns, is_of_path.then_some(took_ns), now_ns);
+        self.span.turn(self.base, self.rate.delivered.pieces, self.rtt.smoothed_ns(), now_ns);
         self.note_arrival(now_ns);
         self.losses.count_data();
         let path = self.path(now_ns); // with this Data counted
@@ -557,27 +508,10 @@ impl Fetch {
         DataOutcome::New
     }
 
-    /// Measures the rate of Data while one Interest was outstanding (as
-    /// draft-cheng-iccrg-delivery-rate-estimation does for TCP). It is the lower of the rates of
-    /// requests and answers, so that queued Data do not look like a fast path.
-    fn measure(&mut self, before: DeliverySample, sent_ns: u64, rtt_ns: Option<u64>, now_ns: u64) {
-        self.rate.delivered.pieces += 1;
-        self.rate.delivered.at_ns = now_ns;
-        self.rate.delivered.sent_ns = self.rate.delivered.sent_ns.max(sent_ns);
-        let requesting_ns = sent_ns.saturating_sub(before.sent_ns);
-        let answering_ns = now_ns.saturating_sub(before.at_ns);
-        let pieces = self.rate.delivered.pieces - before.pieces;
-        self.rate.sample = Sample {
-            rtt_ns,
-            rate: pieces as f64 * 1e9 / requesting_ns.max(answering_ns).max(1) as f64,
-            starved: before.starved,
-            delivered_before: before.pieces,
-        };
-    }
-
     fn note_arrival(&mut self, now_ns: u64) {
         self.silence.received = true;
         self.silence.gave_up = false;
+        self.silence.probed = false;
         self.silence.received_at_ns = now_ns;
         self.silence.quiet_since_ns = now_ns;
         self.refusals.since_ns = None;
@@ -593,6 +527,8 @@ impl Fetch {
             return;
         }
         let was = std::mem::replace(&mut slot.state, PieceState::Lost);
+        let octets = std::mem::take(&mut slot.octets);
+        self.span.release(u64::from(octets));
         if was == PieceState::InFlight {
             self.in_flight -= 1;
         }
@@ -632,7 +568,10 @@ impl Fetch {
 
     /// Releases the pieces below `piece`, which were delivered.
     pub fn advance(&mut self, piece: u64) {
-        while self.base < piece && self.slots.front().is_some_and(|slot| slot.state == PieceState::Here) {
+        while self.base < piece
+            && let Some(Slot { state: PieceState::Here, octets, .. }) = self.slots.front()
+        {
+            self.span.release(u64::from(*octets));
             self.slots.pop_front();
             self.base += 1;
         }
@@ -665,106 +604,19 @@ impl Fetch {
         };
         let request_ns = paused_ns.min(self.paced_ns()).min(self.give_up_at_ns());
         let Some((_, sent_ns)) = self.oldest() else { return request_ns };
-        let quiet_ns = self.silence.quiet_since_ns.max(sent_ns).saturating_add(self.rtt.timeout_ns());
+        let quiet_ns = self.quiet_until_ns(sent_ns);
         let lost_ns = self.first_lost().map_or(u64::MAX, |(_, _, at_ns)| at_ns);
         quiet_ns.min(lost_ns).min(request_ns)
-    }
-
-    /// Returns the piece of the next Interest to count as lost, its sending time, and the time of
-    /// its loss.
-    fn first_lost(&self) -> Option<(u64, u64, u64)> {
-        let first =
-            self.sent.front().map(|(piece, sent_ns)| (*piece, *sent_ns, self.overtaken_at_ns(*sent_ns)));
-        let again = self.again.peek().map(|Reverse((until_ns, sent_ns, piece))| {
-            (*piece, *sent_ns, self.overtaken_at_ns(*sent_ns).max(*until_ns))
-        });
-        first.into_iter().chain(again).min_by_key(|(_, _, at_ns)| *at_ns)
     }
 
     /// The time of the next request, if only the rate delays it.
     fn paced_ns(&self) -> u64 {
         let Rate { send_at_ns, held_until_ns, .. } = self.rate;
         let held_back = (self.control.pace().is_some() || held_until_ns > 0)
-            && self.in_flight < self.control.window()
+            && self.in_flight < self.window()
             && (!self.lost.is_empty() || self.has_new());
         let paced_ns = send_at_ns.max(held_until_ns).max(self.refusals.paused_until_ns);
         if held_back { paced_ns } else { u64::MAX }
-    }
-
-    /// The time at which an Interest sent at `sent_ns` counts as lost because later ones were
-    /// answered.
-    fn overtaken_at_ns(&self, sent_ns: u64) -> u64 {
-        if sent_ns < self.overtaken.answered_sent_ns {
-            return sent_ns.saturating_add(self.rtt.early_ns());
-        }
-        if sent_ns < self.overtaken.perhaps_sent_ns {
-            // Either all earlier Interests are lost, or their answers are late. The latter is
-            // assumed while Data arrive.
-            return self.silence.received_at_ns.saturating_add(self.rtt.early_ns());
-        }
-        u64::MAX
-    }
-
-    /// Detects losses and timeouts.
-    pub fn expire(&mut self, now_ns: u64) {
-        self.give_up(now_ns);
-        loop {
-            self.skip_stale();
-            let Some((piece, sent_ns, at_ns)) = self.first_lost() else { break };
-            if now_ns < at_ns {
-                break;
-            }
-            self.counters.losses += 1;
-            self.lose(piece);
-            self.losses.count_loss();
-            self.congested(Signal::Loss, sent_ns, now_ns);
-        }
-        let Some((piece, sent_ns)) = self.oldest() else { return };
-        if now_ns < self.silence.quiet_since_ns.max(sent_ns).saturating_add(self.rtt.timeout_ns()) {
-            return;
-        }
-        if now_ns.saturating_sub(self.silence.received_at_ns) >= self.options.silence_ns_max {
-            let (piece, for_ns) = (self.base, now_ns - self.silence.received_at_ns);
-            self.failure = Some(self.refusals.congested(piece, Failure::Silence { piece, for_ns }));
-            return;
-        }
-        self.counters.timeouts += 1;
-        self.lose(piece);
-        self.rtt.back_off(); // RFC 6298, 5.5
-        self.silence.quiet_since_ns = now_ns;
-    }
-
-    /// Returns the outstanding Interest that was sent first. Of the retransmitted ones only the one
-    /// that expires first is considered.
-    fn oldest(&mut self) -> Option<(u64, u64)> {
-        self.skip_stale();
-        let again = self.again.peek().map(|Reverse((_, sent_ns, piece))| (*piece, *sent_ns));
-        self.sent.front().copied().into_iter().chain(again).min_by_key(|(_, sent_ns)| *sent_ns)
-    }
-
-    fn skip_stale(&mut self) {
-        while let Some((piece, sent_ns)) = self.sent.front().copied()
-            && !self.is_live(piece, sent_ns)
-        {
-            self.sent.pop_front();
-        }
-        while let Some(Reverse((_, sent_ns, piece))) = self.again.peek().copied()
-            && !self.is_live(piece, sent_ns)
-        {
-            self.again.pop();
-        }
-    }
-
-    fn is_live(&mut self, piece: u64, sent_ns: u64) -> bool {
-        self.slot(piece).is_some_and(|slot| slot.state == PieceState::InFlight && slot.sent_ns == sent_ns)
-    }
-
-    fn lose(&mut self, piece: u64) {
-        if let Some(slot) = self.slot(piece) {
-            slot.state = PieceState::Lost;
-            self.in_flight -= 1;
-            self.lost.push_back(piece);
-        }
     }
 
     /// Reacts to at most one signal within a round trip.

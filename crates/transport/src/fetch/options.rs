@@ -2,6 +2,9 @@
 
 use crate::congestion::{Algorithm, WINDOW_INITIAL};
 
+/// Largest window in pieces, beyond what the limits in octets admit.
+const WINDOW_MAX: usize = 1 << 20;
+
 /// Options of a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -9,11 +12,31 @@ pub struct Options {
     pub congestion: Algorithm,
     /// The window before any measurement of the path, in pieces.
     pub window_initial: usize,
-    /// Largest window, in pieces.
+    /// Largest window that the congestion control may choose, in pieces: the caller's own limit.
     pub window_max: usize,
-    /// Maximum number of pieces between the first that is not delivered and the last that was
-    /// requested. It bounds the memory for pieces out of order.
-    pub span_max: usize,
+    /// Octets of a fetch in flight.
+    ///
+    /// The default admits 10 Gbit/s over 300 ms. Each packet counts with the octets that the
+    /// metadata announces, or else with the octets of the largest packet.
+    ///
+    /// # Limit
+    /// The window does not grow further.
+    /// - Value: 384 MiB
+    /// - Tests: `every_window_has_a_limit`, `the_default_limits_admit_ten_gigabits`
+    pub window_octets_max: u64,
+    /// Octets of a fetch between the first that is not delivered and the last that was requested:
+    /// in flight, out of order, awaiting verification.
+    ///
+    /// # Limit
+    /// No further piece is requested. A Data that exceeds it because it is longer than the metadata
+    /// announces is dropped.
+    /// - Value: 768 MiB; at first 16 MiB, or four times the octets delivered within a round trip
+    /// - Counter: `overfull`
+    /// - Tests: `requests_stay_within_the_span`, `the_span_grows_with_deliveries`,
+    ///   `longer_pieces_than_announced_are_bounded`
+    pub span_octets_max: u64,
+    /// [`Options::span_octets_max`] before any measurement of the path.
+    pub span_octets_first: u64,
     /// Maximum number of requests of one piece before the fetch fails.
     pub attempts_max: u8,
     /// Time for which the fetch continues without any Data.
@@ -32,8 +55,10 @@ impl Default for Options {
         Options {
             congestion: Algorithm::Cubic,
             window_initial: WINDOW_INITIAL as usize,
-            window_max: 1024,
-            span_max: 2048,
+            window_max: WINDOW_MAX,
+            window_octets_max: 384 << 20,
+            span_octets_max: 768 << 20,
+            span_octets_first: 16 << 20,
             attempts_max: 20,
             silence_ns_max: 20_000_000_000,
             refused_ns_max: 10_000_000_000,

@@ -1,16 +1,16 @@
 //! Round-trip times, and the timeouts derived from them.
 //!
-//! Smoothing and the timeout follow RFC 6298. Early loss detection uses the longest recent round
-//! trip and not the average, because caches and producers at several distances may answer one
-//! fetch.
+//! Smoothing and the timeout follow RFC 6298, the wait of loss detection RFC 8985. Near caches and
+//! far producers may answer one fetch, and no packet shows the distance of its source. The round
+//! trips are therefore divided into those of a near and of a far source ([`Rtt::classify`]), each
+//! with its own statistics. Timeouts and loss detection wait for the farther one.
 
 use namely_window::{RoundTrip, TimeoutBounds};
 
-/// Bounds of the timeout without backoff. The minimum exceeds most pauses of a busy host's
-/// scheduler or disk. Early detection finds real losses sooner, except the loss of the last
-/// segment.
+/// Bounds of the timeout without backoff. The minimum is that of most systems for TCP. Detection by
+/// time and the probe find most losses sooner.
 const BOUNDS: TimeoutBounds =
-    TimeoutBounds { initial_ns: 1_000_000_000, min_ns: 500_000_000, max_ns: 60_000_000_000 };
+    TimeoutBounds { initial_ns: 1_000_000_000, min_ns: 200_000_000, max_ns: 60_000_000_000 };
 
 /// Maximum timeout after backoff. A low limit is harmless, because only single Interests are sent
 /// while no Data arrive.
@@ -37,15 +37,38 @@ const MIN_WINDOW_NS: u64 = 10_000_000_000;
 /// Time for which a maximum round trip is remembered.
 const MAX_WINDOW_NS: u64 = 1_000_000_000;
 
-/// Maximum number of doublings of early detection's wait after spurious retransmissions.
-const PATIENCE_MAX: u32 = 4;
+/// Maximum multiple of the reordering window (RFC 8985, 6.2), and the number of recoveries after
+/// which it is 1 again.
+const REORDER_MAX: u64 = 16;
+const REORDER_RECOVERIES: u32 = 16;
+
+/// Difference of two round trips below which both belong to one source. A busy host delays packets
+/// by as much.
+const APART_NS: u64 = 10_000_000;
+
+/// Time without round trips after which a source is forgotten, at least four round trips.
+const IDLE_NS: u64 = 1_000_000_000;
 
 /// Statistics of the round trips so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rtt {
+    near: Source,
+    far: Option<Source>,
+    /// Whether the latest round trip was of the far source.
+    is_far: bool,
+    /// The latest round trip, and the sending time of its Interest.
+    last_ns: u64,
+    last_sent_ns: u64,
+    max: Extreme,
+    backoff: u32,
+    reordering: Reordering,
+}
+
+/// The round trips of one source.
+#[derive(Clone, Copy, Debug, Default)]
+struct Source {
     round_trip: RoundTrip,
     min: Extreme,
-    max: Extreme,
     recent_ns: [u64; RECENT],
     samples: usize,
     /// The minimum of the current round trip, and of the previous one.
@@ -53,8 +76,18 @@ pub(super) struct Rtt {
     previous_round_min_ns: u64,
     round_began_ns: u64,
     round_ends_at_ns: u64,
-    backoff: u32,
-    patience: u32,
+    sampled_at_ns: u64,
+}
+
+/// The reordering window of RFC 8985, as a multiple of a quarter of the minimum round trip.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reordering {
+    /// The multiple beyond 1.
+    more: u64,
+    /// Number of recoveries until it is 1 again.
+    recoveries: u32,
+    /// The end of the round trip in which the multiple was raised.
+    raised_until_ns: u64,
 }
 
 /// An extreme value over a sliding window of time. It consists of the values of two halves of the
@@ -77,17 +110,14 @@ impl Extreme {
     }
 }
 
-impl Rtt {
-    /// Adds a round trip of an Interest that was sent once. If a new round begins, returns the
-    /// approximate sending time of the first Interests whose Data arrived in the previous round.
-    pub(super) fn sample(&mut self, rtt_ns: u64, now_ns: u64) -> Option<u64> {
-        // 0 means that there is no measurement.
-        let rtt_ns = rtt_ns.max(1);
+impl Source {
+    /// Adds a round trip; returns as [`Rtt::sample`].
+    fn sample(&mut self, rtt_ns: u64, now_ns: u64) -> Option<u64> {
         self.round_trip.add(rtt_ns);
         self.min.update(rtt_ns, now_ns, MIN_WINDOW_NS, u64::min);
-        self.max.update(rtt_ns, now_ns, MAX_WINDOW_NS, u64::max);
         self.recent_ns[self.samples % RECENT] = rtt_ns;
         self.samples += 1;
+        self.sampled_at_ns = now_ns;
         let mut over = None;
         if now_ns >= self.round_ends_at_ns {
             // The Data at the start of the round answered Interests from one round trip before.
@@ -98,9 +128,85 @@ impl Rtt {
             self.round_ends_at_ns = now_ns.saturating_add(self.smoothed_ns());
         }
         self.round_min_ns = self.round_min_ns.min(rtt_ns);
+        over
+    }
+
+    fn min_ns(&self) -> u64 {
+        self.min.old_ns.min(self.min.new_ns)
+    }
+
+    fn smoothed_ns(&self) -> u64 {
+        self.round_trip.smoothed_ns().unwrap_or(0)
+    }
+
+    fn is_idle(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.sampled_at_ns) > IDLE_NS.max(4 * self.smoothed_ns())
+    }
+}
+
+impl Rtt {
+    /// Adds a round trip of an Interest that was sent once, at `sent_ns`. If a new round begins,
+    /// returns the approximate sending time of the first Interests whose Data arrived in the
+    /// previous round.
+    pub(super) fn sample(&mut self, sent_ns: u64, now_ns: u64) -> Option<u64> {
+        // 0 means that there is no measurement.
+        let rtt_ns = now_ns.saturating_sub(sent_ns).max(1);
+        self.is_far = self.classify(rtt_ns, sent_ns, now_ns);
+        (self.last_ns, self.last_sent_ns) = (rtt_ns, sent_ns);
+        self.max.update(rtt_ns, now_ns, MAX_WINDOW_NS, u64::max);
         // A new measurement ends the backoff (RFC 6298, 5).
         self.backoff = 0;
-        over
+        self.current_mut().sample(rtt_ns, now_ns)
+    }
+
+    /// Returns true if a round trip belongs to the far source.
+    ///
+    /// In one queue, answers keep the order of their Interests, and the round trips of two Interests
+    /// differ by the time between them, and by bursts of other flows. A larger difference, or one
+    /// between answers in another order, shows another source (or another path). Two sources whose
+    /// minimum round trips come close are one, because a queue then explains the difference.
+    fn classify(&mut self, rtt_ns: u64, sent_ns: u64, now_ns: u64) -> bool {
+        if let Some(far) = &self.far {
+            if far.is_idle(now_ns) || !is_apart(self.near.min_ns(), far.min_ns()) {
+                self.far = None;
+            } else if self.near.is_idle(now_ns) {
+                self.near = *far;
+                self.far = None;
+            }
+        }
+        if let Some(far) = &self.far {
+            return rtt_ns > self.near.min_ns().midpoint(far.min_ns());
+        }
+        let between_ns = sent_ns.saturating_sub(self.last_sent_ns);
+        let (less_ns, more_ns) = (rtt_ns.min(self.last_ns), rtt_ns.max(self.last_ns));
+        if self.last_ns == 0 || !is_apart(less_ns.saturating_add(between_ns), more_ns) {
+            return false;
+        }
+        if rtt_ns == more_ns {
+            self.far = Some(Source::default());
+            return true;
+        }
+        self.far = Some(std::mem::take(&mut self.near));
+        false
+    }
+
+    fn current(&self) -> &Source {
+        self.far.as_ref().filter(|_| self.is_far).unwrap_or(&self.near)
+    }
+
+    fn current_mut(&mut self) -> &mut Source {
+        self.far.as_mut().filter(|_| self.is_far).unwrap_or(&mut self.near)
+    }
+
+    /// The farther source.
+    fn farther(&self) -> &Source {
+        self.far.as_ref().unwrap_or(&self.near)
+    }
+
+    /// Returns true if the latest round trip is that of the path's farthest source: there is one
+    /// source, or it is the far one.
+    pub(super) fn is_of_farther(&self) -> bool {
+        self.is_far || self.far.is_none()
     }
 
     /// Doubles the timeout, because one passed without any Data.
@@ -109,24 +215,53 @@ impl Rtt {
     }
 
     /// Records that a Data arrived right after the retransmission of its Interest, so the first
-    /// Interest had not been lost.
-    pub(super) fn spurious(&mut self) {
-        self.patience = (self.patience + 1).min(PATIENCE_MAX);
+    /// Interest had not been lost. It was sent at `sent_ns`, if that is known.
+    pub(super) fn spurious(&mut self, sent_ns: Option<u64>, now_ns: u64) {
+        if let Some(sent_ns) = sent_ns {
+            self.max.update(now_ns.saturating_sub(sent_ns).max(1), now_ns, MAX_WINDOW_NS, u64::max);
+        }
+        // At most once in a round trip (RFC 8985, 6.2).
+        if now_ns >= self.reordering.raised_until_ns {
+            self.reordering.more = (self.reordering.more + 1).min(REORDER_MAX - 1);
+            self.reordering.raised_until_ns = now_ns.saturating_add(self.smoothed_ns());
+        }
+        self.reordering.recoveries = REORDER_RECOVERIES;
+    }
+
+    /// Records that lost pieces of one round trip are requested again.
+    pub(super) fn recover(&mut self) {
+        self.reordering.recoveries = self.reordering.recoveries.saturating_sub(1);
+        if self.reordering.recoveries == 0 {
+            self.reordering.more = 0;
+        }
     }
 
     /// The time without Data after which an Interest is retransmitted.
     pub(super) fn timeout_ns(&self) -> u64 {
-        let base_ns = self.round_trip.timeout_ns(&BOUNDS);
+        let base_ns = self.farther().round_trip.timeout_ns(&BOUNDS);
         // The limit applies to the backoff only, so a path with long round trips keeps its timeout.
         (base_ns << self.backoff).min(base_ns.max(BACKED_OFF_NS_MAX))
     }
 
-    /// Maximum time that an Interest may stay unanswered while later ones are answered.
+    /// The time without Data after which one Interest is repeated as a probe: two round trips (RFC
+    /// 8985, 7.2). None: no round trip was measured, or the timeout comes first.
+    pub(super) fn probe_ns(&self) -> Option<u64> {
+        let far = self.farther();
+        let after_ns = (2 * far.round_trip.smoothed_ns()?).max(far.round_trip.late_ns()?).max(EARLY_NS_MIN);
+        (self.backoff == 0 && after_ns < self.timeout_ns()).then_some(after_ns)
+    }
+
+    /// Maximum time that an Interest may stay unanswered while later ones are answered: the longest
+    /// recent round trip and the reordering window (RFC 8985, 6.2).
     pub(super) fn early_ns(&self) -> u64 {
         let longest_ns = self.max.old_ns.max(self.max.new_ns);
-        let patient_ns = (longest_ns + longest_ns / 4).max(self.round_trip.late_ns().unwrap_or(0));
+        let reorder_ns = (self.farther().min_ns() / 4).max(longest_ns / 8) * (1 + self.reordering.more);
+        let reorder_ns = reorder_ns.min(self.farther().smoothed_ns());
+        let patient_ns =
+            longest_ns.saturating_add(reorder_ns).max(self.farther().round_trip.late_ns().unwrap_or(0));
+        let least_ns = EARLY_NS_MIN * (1 + self.reordering.more);
         // After the timeout the Interest is retransmitted anyway, so a longer wait has no use.
-        (patient_ns.max(EARLY_NS_MIN) << self.patience).min(self.timeout_ns().max(EARLY_NS_MIN))
+        patient_ns.max(least_ns).min(self.timeout_ns().max(EARLY_NS_MIN))
     }
 
     /// [`Rtt::early_ns`] for an Interest that was sent `attempts` times, more than once. From the
@@ -137,21 +272,35 @@ impl Rtt {
         (self.early_ns() << doublings).min(self.timeout_ns().max(EARLY_NS_MIN))
     }
 
+    /// The minimum round trip of the source of the latest one.
     pub(super) fn min_ns(&self) -> u64 {
-        self.min.old_ns.min(self.min.new_ns)
+        self.current().min_ns()
+    }
+
+    /// The minimum round trip of the nearest source.
+    pub(super) fn nearest_min_ns(&self) -> u64 {
+        self.near.min_ns()
     }
 
     pub(super) fn recent_min_ns(&self) -> u64 {
-        self.recent_ns.iter().take(self.samples).copied().min().unwrap_or(0)
+        let source = self.current();
+        source.recent_ns.iter().take(source.samples).copied().min().unwrap_or(0)
     }
 
     pub(super) fn last_round_min_ns(&self) -> u64 {
-        self.previous_round_min_ns
+        self.current().previous_round_min_ns
     }
 
+    /// The smoothed round trip of the farther source.
     pub(super) fn smoothed_ns(&self) -> u64 {
-        self.round_trip.smoothed_ns().unwrap_or(0)
+        self.farther().smoothed_ns()
     }
+}
+
+/// Returns true if two round trips are too different for one source: the longer one is more than
+/// twice the shorter one.
+fn is_apart(shorter_ns: u64, longer_ns: u64) -> bool {
+    longer_ns.saturating_sub(shorter_ns) > APART_NS.max(shorter_ns)
 }
 
 #[cfg(test)]
@@ -160,27 +309,35 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
+    /// Adds the round trip of an Interest whose Data arrives at `now_ns`.
+    fn sample(rtt: &mut Rtt, rtt_ns: u64, now_ns: u64) {
+        rtt.sample(now_ns - rtt_ns, now_ns);
+    }
+
     #[test]
     fn the_timeout_follows_rtt_and_backs_off() {
         let mut rtt = Rtt::default();
         assert_eq!(rtt.timeout_ns(), BOUNDS.initial_ns);
-        (0..100).for_each(|i| _ = rtt.sample(600 * MS, i * MS));
+        (0..100).for_each(|i| sample(&mut rtt, 600 * MS, (i + 1_000) * MS));
         assert!((600 * MS..700 * MS).contains(&rtt.timeout_ns()), "{}", rtt.timeout_ns());
         rtt.back_off();
         assert!(rtt.timeout_ns() >= 1200 * MS);
         (0..10).for_each(|_| rtt.back_off());
         assert_eq!(rtt.timeout_ns(), BACKED_OFF_NS_MAX);
-        rtt.sample(600 * MS, 101 * MS);
+        sample(&mut rtt, 600 * MS, 1_101 * MS);
         assert!(rtt.timeout_ns() < 700 * MS, "Data ends the backoff");
-        (0..100).for_each(|i| _ = rtt.sample(5_000 * MS, i * MS));
+        (0..100).for_each(|i| sample(&mut rtt, 5_000 * MS, (i + 6_000) * MS));
         assert!(rtt.timeout_ns() >= 5_000 * MS, "a long path is waited for");
+        let mut short = Rtt::default();
+        (0..100).for_each(|i| sample(&mut short, MS, (i + 1) * MS));
+        assert_eq!(short.timeout_ns(), 200 * MS, "the shortest timeout");
     }
 
     #[test]
     fn early_detection_allows_for_the_farthest_source() {
         let mut rtt = Rtt::default();
-        for i in 0..1000 {
-            rtt.sample(if i % 10 == 0 { 50 * MS } else { MS }, i * MS);
+        for i in 100..1100 {
+            sample(&mut rtt, if i % 10 == 0 { 50 * MS } else { MS }, i * MS);
         }
         assert!(rtt.early_ns() > 60 * MS, "{}", rtt.early_ns());
     }
@@ -188,11 +345,66 @@ mod tests {
     #[test]
     fn the_minimum_rtt_expires() {
         let mut rtt = Rtt::default();
-        rtt.sample(MS, 0);
+        sample(&mut rtt, MS, MS);
         assert_eq!(rtt.min_ns(), MS);
         for second in 1..=11 {
-            rtt.sample(20 * MS, second * 1000 * MS);
+            sample(&mut rtt, 2 * MS, second * 1000 * MS);
         }
-        assert_eq!(rtt.min_ns(), 20 * MS);
+        assert_eq!(rtt.min_ns(), 2 * MS);
+    }
+
+    #[test]
+    fn near_and_far_sources_are_apart() {
+        let mut rtt = Rtt::default();
+        for i in 200..1200 {
+            let is_far = i % 2 == 0;
+            sample(&mut rtt, if is_far { 100 * MS } else { MS }, i * MS);
+            if i > 202 {
+                assert_eq!(rtt.min_ns(), if is_far { 100 * MS } else { MS });
+                assert_eq!(rtt.is_of_farther(), is_far);
+            }
+        }
+        assert_eq!(rtt.smoothed_ns(), 100 * MS);
+        // The cache's part of the object has ended.
+        (1200..4000).for_each(|i| sample(&mut rtt, 100 * MS, i * MS));
+        assert_eq!((rtt.near.min_ns(), rtt.far.is_some()), (100 * MS, false));
+    }
+
+    #[test]
+    fn a_farther_source_is_no_queue() {
+        let mut rtt = Rtt::default();
+        (0..100).for_each(|i| sample(&mut rtt, MS, (100 + i) * MS));
+        // The next Interests are sent at once, and answered by the producer.
+        (0..100).for_each(|i| sample(&mut rtt, 100 * MS, (300 + i) * MS));
+        assert_eq!((rtt.min_ns(), rtt.recent_min_ns()), (100 * MS, 100 * MS));
+    }
+
+    #[test]
+    fn a_growing_queue_is_one_source() {
+        let mut rtt = Rtt::default();
+        // Twice as many Interests as the link answers: the round trip grows with each.
+        for i in 0..400 {
+            let (sent_ns, now_ns) = (i * MS / 2, 20 * MS + i * MS);
+            rtt.sample(sent_ns, now_ns);
+        }
+        assert!(rtt.far.is_none());
+        assert_eq!((rtt.min_ns(), rtt.recent_min_ns() > 200 * MS), (20 * MS, true));
+        // The queue drains while nothing is sent.
+        rtt.sample(450 * MS, 470 * MS);
+        assert!(rtt.far.is_none());
+    }
+
+    #[test]
+    fn reordering_is_tolerated_until_losses_prevail() {
+        let mut rtt = Rtt::default();
+        (0..100).for_each(|i| sample(&mut rtt, 100 * MS, (i + 1_000) * MS));
+        assert_eq!(rtt.early_ns(), 125 * MS);
+        rtt.spurious(None, 1_100 * MS);
+        rtt.spurious(None, 1_101 * MS);
+        assert_eq!(rtt.early_ns(), 150 * MS, "once in a round trip");
+        (0..15).for_each(|_| rtt.recover());
+        assert_eq!(rtt.early_ns(), 150 * MS);
+        rtt.recover();
+        assert_eq!(rtt.early_ns(), 125 * MS);
     }
 }

@@ -92,6 +92,7 @@ impl SegmentRequester {
             expected_octets: expected_octets(object),
         };
         requester.fetch.start_at(first);
+        requester.fetch.set_piece_octets(requester.expected_octets);
         match end {
             // If the length of the object is unknown, the parts only limit the requests. A verified
             // segment later names the end.
@@ -158,6 +159,7 @@ impl SegmentRequester {
                 let from_cache = origin == Some(FACE_OF_CONTENT_STORE);
                 let arrival = Arrival {
                     now_ns: incoming.received_ns,
+                    octets: data.wire.len(),
                     marked: incoming.headers.is_marked(),
                     // Without the field, loss detection assumes that it came over the network.
                     from_cache,

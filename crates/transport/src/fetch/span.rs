@@ -1,0 +1,171 @@
+//! The limits of a fetch in octets, and their growth with the path.
+
+use namely_wire::PACKET_OCTETS_MAX;
+
+use super::Options;
+
+/// Multiple of the octets delivered within a round trip that a fetch may have requested and not
+/// delivered. A window in flight, one more while a loss is detected, one more while the lost piece
+/// is requested again, and one for growth.
+const ROUND_TRIPS: u64 = 4;
+
+/// The octets of a fetch between the first that is not delivered and the last that was requested.
+///
+/// The limit grows with the octets that the caller takes in order within a round trip, as receive
+/// buffers of TCP do. A caller that stands still, or a short path, therefore takes little memory.
+/// All pieces count with the octets of the largest one, so that the limits are numbers of pieces
+/// that change seldom.
+#[derive(Debug)]
+pub(super) struct Span {
+    octets: u64,
+    octets_max: u64,
+    window_octets_max: u64,
+    piece_octets: u64,
+    /// Octets of received pieces that are not delivered.
+    held_octets: u64,
+    /// The largest numbers of pieces in the span and in flight.
+    pieces: usize,
+    window: usize,
+    /// The state at the start of the round trip: delivered and received pieces.
+    delivered: u64,
+    received: u64,
+    round_ends_at_ns: u64,
+}
+
+impl Span {
+    pub(super) fn new(options: &Options) -> Self {
+        let mut span = Span {
+            octets: options.span_octets_first.min(options.span_octets_max),
+            octets_max: options.span_octets_max,
+            window_octets_max: options.window_octets_max,
+            piece_octets: PACKET_OCTETS_MAX as u64,
+            held_octets: 0,
+            pieces: 0,
+            window: 0,
+            delivered: 0,
+            received: 0,
+            round_ends_at_ns: 0,
+        };
+        span.count_pieces();
+        span
+    }
+
+    /// Sets the octets of the largest piece.
+    pub(super) fn set_piece_octets(&mut self, octets: u64) {
+        self.piece_octets = octets.clamp(1, PACKET_OCTETS_MAX as u64);
+        self.count_pieces();
+    }
+
+    /// The octets of a piece that has not arrived.
+    pub(super) fn piece_octets(&self) -> u64 {
+        self.piece_octets
+    }
+
+    /// Maximum number of pieces between the first that is not delivered and the last requested.
+    pub(super) fn pieces(&self) -> usize {
+        self.pieces
+    }
+
+    /// Maximum number of pieces in flight.
+    pub(super) fn window(&self) -> usize {
+        self.window
+    }
+
+    /// Records the arrival of a piece. Returns false if there is no room for it, because pieces are
+    /// longer than announced. The first missing piece, `is_first`, always has room.
+    pub(super) fn hold(&mut self, octets: u64, is_first: bool) -> bool {
+        if !is_first && self.held_octets.saturating_add(octets) > self.octets_max {
+            return false;
+        }
+        self.held_octets += octets;
+        if octets > self.piece_octets {
+            self.set_piece_octets(octets);
+        }
+        true
+    }
+
+    /// Releases the octets of a piece that was delivered, or is not held any longer.
+    pub(super) fn release(&mut self, octets: u64) {
+        self.held_octets -= octets.min(self.held_octets);
+    }
+
+    /// Grows the span once in a round trip of `rtt_ns`. `delivered` pieces were delivered so far,
+    /// and `received` ones arrived.
+    pub(super) fn turn(&mut self, delivered: u64, received: u64, rtt_ns: u64, now_ns: u64) {
+        if now_ns < self.round_ends_at_ns {
+            return;
+        }
+        // After a lost piece arrives, those of several round trips are delivered at once.
+        let pieces = (delivered.saturating_sub(self.delivered)).min(received - self.received);
+        // The start of the first round trip is not known.
+        if self.round_ends_at_ns > 0 {
+            let octets = pieces.saturating_mul(ROUND_TRIPS * self.piece_octets).min(self.octets_max);
+            if octets > self.octets {
+                self.octets = octets;
+                self.count_pieces();
+            }
+        }
+        (self.delivered, self.received) = (delivered, received);
+        self.round_ends_at_ns = now_ns.saturating_add(rtt_ns.max(1));
+    }
+
+    fn count_pieces(&mut self) {
+        let count = |octets: u64| usize::try_from(octets / self.piece_octets).unwrap_or(usize::MAX);
+        self.pieces = count(self.octets).max(1);
+        // Two: one to wait for, one in transit.
+        self.window = count(self.window_octets_max).max(2);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn options(first: u64, max: u64) -> Options {
+        Options { span_octets_first: first, span_octets_max: max, ..Options::default() }
+    }
+
+    #[test]
+    fn the_default_limits_admit_ten_gigabits() {
+        let in_flight = 375_000_000;
+        for octets in [1_700, 8_500, 8_800] {
+            let mut span = Span::new(&Options::default());
+            span.set_piece_octets(octets);
+            assert!(span.window() as u64 * octets >= in_flight, "{octets}");
+            let window = in_flight / octets;
+            (1..=4).for_each(|round| span.turn(round * window, round * window, 300 * MS, round * 300 * MS));
+            assert!(span.pieces() as u64 * octets >= 2 * in_flight, "{octets}: a loss stops no request");
+        }
+    }
+
+    #[test]
+    fn the_span_grows_with_deliveries() {
+        let mut span = Span::new(&options(10 * 8_800, 1_000 * 8_800));
+        assert_eq!(span.pieces(), 10);
+        span.turn(0, 0, 100 * MS, MS);
+        span.turn(10, 10, 100 * MS, 50 * MS);
+        assert_eq!(span.pieces(), 10, "once in a round trip");
+        span.turn(10, 10, 100 * MS, 101 * MS);
+        assert_eq!(span.pieces(), 40);
+        span.turn(10, 50, 100 * MS, 201 * MS);
+        assert_eq!(span.pieces(), 40, "nothing was delivered");
+        span.turn(90, 60, 100 * MS, 301 * MS);
+        assert_eq!(span.pieces(), 40, "a lost piece held up what had arrived before");
+        span.turn(1_090, 1_060, 100 * MS, 401 * MS);
+        assert_eq!(span.pieces(), 1_000, "the largest span");
+    }
+
+    #[test]
+    fn longer_pieces_than_announced_are_bounded() {
+        let mut span = Span::new(&options(100_000, 100_000));
+        span.set_piece_octets(500);
+        assert_eq!(span.pieces(), 200);
+        let held = (0..200).take_while(|_| span.hold(8_800, false)).count();
+        assert_eq!((held, span.pieces()), (11, 11));
+        assert!(span.hold(8_800, true), "the first missing piece");
+        (0..12).for_each(|_| span.release(8_800));
+        assert!(span.hold(8_800, false));
+    }
+}
