@@ -75,6 +75,8 @@ struct Slot {
     attempts: u8,
     /// Whether it is requested again even in an unreliable fetch.
     insisted: bool,
+    /// Whether its loss was assumed before the distance of its source was known.
+    is_loss_assumed: bool,
     /// Octets of the packet, once it arrived.
     octets: u16,
     sent_ns: u64,
@@ -292,6 +294,7 @@ impl Fetch {
             return None;
         }
         let Some(piece) = self.next_lost().or_else(|| self.next_new()) else {
+            self.span.limit(self.slots.len());
             self.rate.starved_until = self.rate.delivered.pieces + self.in_flight as u64;
             return None;
         };
@@ -368,6 +371,7 @@ impl Fetch {
             state: PieceState::Lost,
             attempts: 0,
             insisted: false,
+            is_loss_assumed: false,
             octets: 0,
             sent_ns: 0,
             first_sent_ns: 0,
@@ -468,18 +472,21 @@ impl Fetch {
         let now_ns = arrival.now_ns;
         let rtt_min_ns = self.rtt.nearest_min_ns();
         let limited = self.in_flight >= self.control.window(); // before this Data frees a slot
-        let Some(Slot { state, attempts, sent_ns, first_sent_ns, before, .. }) =
-            self.arrive(piece, arrival.octets)
-        else {
-            return DataOutcome::Unneeded;
-        };
+        let Some(was) = self.arrive(piece, arrival.octets) else { return DataOutcome::Unneeded };
+        let Slot { state, attempts, sent_ns, first_sent_ns, before, .. } = was;
         let took_ns = now_ns.saturating_sub(sent_ns);
         let mut round_sent_ns = None;
         if attempts == 1 {
             round_sent_ns = self.rtt.sample(sent_ns, now_ns); // unambiguous (RFC 6298, 3)
-        } else if state == PieceState::Lost || took_ns < rtt_min_ns / 4 * 3 {
+        } else if state == PieceState::Lost
+            || took_ns < rtt_min_ns / 4 * 3
+            || (was.is_loss_assumed && took_ns > self.rtt.early_ns())
+        {
             self.counters.spurious += 1; // it answers an earlier Interest
-            self.rtt.spurious((attempts == 2).then_some(first_sent_ns), now_ns);
+            self.rtt.spurious(first_sent_ns, now_ns);
+        } else if was.is_loss_assumed {
+            // The answer came as soon as those of the known sources, so the first one was lost.
+            self.note_loss(first_sent_ns, now_ns);
         }
         match attempts {
             _ if arrival.from_cache => {}

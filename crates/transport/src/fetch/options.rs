@@ -30,7 +30,7 @@ pub struct Options {
     /// # Limit
     /// No further piece is requested. A Data that exceeds it because it is longer than the metadata
     /// announces is dropped.
-    /// - Value: 768 MiB; at first 16 MiB, or four times the octets delivered within a round trip
+    /// - Value: 768 MiB; at first 16 MiB, or eight times the octets delivered within a round trip
     /// - Counter: `overfull`
     /// - Tests: `requests_stay_within_the_span`, `the_span_grows_with_deliveries`,
     ///   `longer_pieces_than_announced_are_bounded`

@@ -63,12 +63,12 @@ impl Fetch {
             }
             self.counters.losses += 1;
             self.lose(piece);
-            self.losses.count_loss();
-            if sent_ns >= self.overtaken.recovered_at_ns {
-                self.overtaken.recovered_at_ns = now_ns;
-                self.rtt.recover();
+            let is_assumed = !self.rtt.is_distance_known();
+            match self.slot(piece) {
+                // A farther source than those of the known round trips may answer later.
+                Some(slot) if is_assumed => slot.is_loss_assumed = true,
+                _ => self.note_loss(sent_ns, now_ns),
             }
-            self.congested(Signal::Loss, sent_ns, now_ns);
         }
         let Some((piece, sent_ns)) = self.oldest() else { return };
         if now_ns < self.quiet_until_ns(sent_ns) {
@@ -88,6 +88,16 @@ impl Fetch {
         self.lose(piece);
         self.rtt.back_off(); // RFC 6298, 5.5
         self.silence.quiet_since_ns = now_ns;
+    }
+
+    /// Reacts to the loss of an Interest that was sent at `sent_ns`, or of its Data.
+    pub(super) fn note_loss(&mut self, sent_ns: u64, now_ns: u64) {
+        self.losses.count_loss();
+        if sent_ns >= self.overtaken.recovered_at_ns {
+            self.overtaken.recovered_at_ns = now_ns;
+            self.rtt.recover();
+        }
+        self.congested(Signal::Loss, sent_ns, now_ns);
     }
 
     /// Returns the outstanding Interest that was sent first. Of the retransmitted ones only the one

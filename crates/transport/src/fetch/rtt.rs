@@ -215,11 +215,9 @@ impl Rtt {
     }
 
     /// Records that a Data arrived right after the retransmission of its Interest, so the first
-    /// Interest had not been lost. It was sent at `sent_ns`, if that is known.
-    pub(super) fn spurious(&mut self, sent_ns: Option<u64>, now_ns: u64) {
-        if let Some(sent_ns) = sent_ns {
-            self.max.update(now_ns.saturating_sub(sent_ns).max(1), now_ns, MAX_WINDOW_NS, u64::max);
-        }
+    /// Interest had not been lost. It was sent at `sent_ns`.
+    pub(super) fn spurious(&mut self, sent_ns: u64, now_ns: u64) {
+        self.max.update(now_ns.saturating_sub(sent_ns).max(1), now_ns, MAX_WINDOW_NS, u64::max);
         // At most once in a round trip (RFC 8985, 6.2).
         if now_ns >= self.reordering.raised_until_ns {
             self.reordering.more = (self.reordering.more + 1).min(REORDER_MAX - 1);
@@ -262,6 +260,11 @@ impl Rtt {
         let least_ns = EARLY_NS_MIN * (1 + self.reordering.more);
         // After the timeout the Interest is retransmitted anyway, so a longer wait has no use.
         patient_ns.max(least_ns).min(self.timeout_ns().max(EARLY_NS_MIN))
+    }
+
+    /// Returns true if the known round trips decide [`Rtt::early_ns`], and not its lower bound.
+    pub(super) fn is_distance_known(&self) -> bool {
+        self.early_ns() > EARLY_NS_MIN
     }
 
     /// [`Rtt::early_ns`] for an Interest that was sent `attempts` times, more than once. From the
@@ -399,8 +402,8 @@ mod tests {
         let mut rtt = Rtt::default();
         (0..100).for_each(|i| sample(&mut rtt, 100 * MS, (i + 1_000) * MS));
         assert_eq!(rtt.early_ns(), 125 * MS);
-        rtt.spurious(None, 1_100 * MS);
-        rtt.spurious(None, 1_101 * MS);
+        rtt.spurious(1_050 * MS, 1_100 * MS);
+        rtt.spurious(1_050 * MS, 1_101 * MS);
         assert_eq!(rtt.early_ns(), 150 * MS, "once in a round trip");
         (0..15).for_each(|_| rtt.recover());
         assert_eq!(rtt.early_ns(), 150 * MS);

@@ -4,15 +4,17 @@ use namely_wire::PACKET_OCTETS_MAX;
 
 use super::Options;
 
-/// Multiple of the octets delivered within a round trip that a fetch may have requested and not
-/// delivered. A window in flight, one more while a loss is detected, one more while the lost piece
-/// is requested again, and one for growth.
-const ROUND_TRIPS: u64 = 4;
+/// Multiple of the octets delivered within a round trip up to which the span grows if it limits the
+/// requests. A window is in flight, another one arrives while a loss is detected, and one more each
+/// time that the lost piece is requested again; twice that, because a span that is too small lowers
+/// the rate that is measured.
+const ROUND_TRIPS: u64 = 8;
 
 /// The octets of a fetch between the first that is not delivered and the last that was requested.
 ///
 /// The limit grows with the octets that the caller takes in order within a round trip, as receive
-/// buffers of TCP do. A caller that stands still, or a short path, therefore takes little memory.
+/// buffers of TCP do, while it limits the requests. A caller that stands still, or a short path,
+/// therefore takes little memory.
 /// All pieces count with the octets of the largest one, so that the limits are numbers of pieces
 /// that change seldom.
 #[derive(Debug)]
@@ -30,6 +32,8 @@ pub(super) struct Span {
     delivered: u64,
     received: u64,
     round_ends_at_ns: u64,
+    /// Whether the span has prevented a request since then.
+    is_limiting: bool,
 }
 
 impl Span {
@@ -45,6 +49,7 @@ impl Span {
             delivered: 0,
             received: 0,
             round_ends_at_ns: 0,
+            is_limiting: false,
         };
         span.count_pieces();
         span
@@ -69,6 +74,11 @@ impl Span {
     /// Maximum number of pieces in flight.
     pub(super) fn window(&self) -> usize {
         self.window
+    }
+
+    /// Records whether `pieces` requested and not delivered ones leave no room for a request.
+    pub(super) fn limit(&mut self, pieces: usize) {
+        self.is_limiting |= pieces >= self.pieces;
     }
 
     /// Records the arrival of a piece. Returns false if there is no room for it, because pieces are
@@ -98,7 +108,7 @@ impl Span {
         // After a lost piece arrives, those of several round trips are delivered at once.
         let pieces = (delivered.saturating_sub(self.delivered)).min(received - self.received);
         // The start of the first round trip is not known.
-        if self.round_ends_at_ns > 0 {
+        if self.round_ends_at_ns > 0 && self.is_limiting {
             let octets = pieces.saturating_mul(ROUND_TRIPS * self.piece_octets).min(self.octets_max);
             if octets > self.octets {
                 self.octets = octets;
@@ -107,6 +117,7 @@ impl Span {
         }
         (self.delivered, self.received) = (delivered, received);
         self.round_ends_at_ns = now_ns.saturating_add(rtt_ns.max(1));
+        self.is_limiting = false;
     }
 
     fn count_pieces(&mut self) {
@@ -135,7 +146,10 @@ mod tests {
             span.set_piece_octets(octets);
             assert!(span.window() as u64 * octets >= in_flight, "{octets}");
             let window = in_flight / octets;
-            (1..=4).for_each(|round| span.turn(round * window, round * window, 300 * MS, round * 300 * MS));
+            for round in 1..=4 {
+                span.limit(usize::MAX);
+                span.turn(round * window, round * window, 300 * MS, round * 300 * MS);
+            }
             assert!(span.pieces() as u64 * octets >= 2 * in_flight, "{octets}: a loss stops no request");
         }
     }
@@ -143,18 +157,18 @@ mod tests {
     #[test]
     fn the_span_grows_with_deliveries() {
         let mut span = Span::new(&options(10 * 8_800, 1_000 * 8_800));
-        assert_eq!(span.pieces(), 10);
-        span.turn(0, 0, 100 * MS, MS);
-        span.turn(10, 10, 100 * MS, 50 * MS);
-        assert_eq!(span.pieces(), 10, "once in a round trip");
-        span.turn(10, 10, 100 * MS, 101 * MS);
-        assert_eq!(span.pieces(), 40);
-        span.turn(10, 50, 100 * MS, 201 * MS);
-        assert_eq!(span.pieces(), 40, "nothing was delivered");
-        span.turn(90, 60, 100 * MS, 301 * MS);
-        assert_eq!(span.pieces(), 40, "a lost piece held up what had arrived before");
-        span.turn(1_090, 1_060, 100 * MS, 401 * MS);
-        assert_eq!(span.pieces(), 1_000, "the largest span");
+        let mut pieces_after = |delivered, received, limited, now_ms: u64| {
+            span.limit(limited);
+            span.turn(delivered, received, 100 * MS, now_ms * MS);
+            span.pieces()
+        };
+        assert_eq!(pieces_after(0, 0, 10, 1), 10);
+        assert_eq!(pieces_after(10, 10, 10, 50), 10, "once in a round trip");
+        assert_eq!(pieces_after(10, 10, 10, 101), 80);
+        assert_eq!(pieces_after(10, 50, 80, 201), 80, "nothing was delivered");
+        assert_eq!(pieces_after(90, 60, 80, 301), 80, "a lost piece held up what had arrived before");
+        assert_eq!(pieces_after(190, 160, 79, 401), 80, "the window limits the requests");
+        assert_eq!(pieces_after(1_190, 1_160, 80, 501), 1_000, "the largest span");
     }
 
     #[test]
