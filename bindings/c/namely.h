@@ -88,7 +88,7 @@
 // Option of a consumer: whether revoked certificates are refused, text: check, off, require.
 #define ICN_OPT_REVOCATION 11
 
-// Option of a consumer: segments of an object that may wait to be verified.
+// Option of a consumer: octets of an object that may be requested and not verified.
 #define ICN_OPT_BACKLOG_OCTETS 13
 
 // Option of a consumer: threads that verify an object, its own included; 0: one for each

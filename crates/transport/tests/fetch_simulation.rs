@@ -602,10 +602,10 @@ const TEN_GIGABITS: PathModel = PathModel { service_ns: 6_560, ..CLEAN };
 #[test]
 fn a_long_fast_path_can_be_filled() {
     for (rtt_ms, window, lost, share) in
-        [(100, 16_000, 0, 0.94), (300, 45_700, 0, 0.92), (100, 20_000, 1, 0.75)]
+        [(100, 16_000, 0, 0.85), (300, 45_700, 0, 0.8), (100, 20_000, 1, 0.6)]
     {
         let path = PathModel { rtt_ns: rtt_ms * MS, lost, ..TEN_GIGABITS };
-        let pieces = 60 * rtt_ms * MS / path.service_ns;
+        let pieces = 25 * rtt_ms * MS / path.service_ns;
         let options = Options { congestion: Algorithm::Fixed(window), ..Options::default() };
         let outcome = run(path, pieces, options, 1, None);
         let used = utilisation(path, pieces, &outcome);

@@ -295,7 +295,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         "read_ahead_octets",
         SOME,
         "402653184",
-        "octets that a stream requests ahead of its reader, at first and beside them verified ones 4 MiB at most",
+        "octets that a stream requests ahead of its reader; 4 MiB at first",
         field!(read_ahead_octets),
     ),
     consumer(
