@@ -17,7 +17,7 @@ use namely_socket::{
 use namely_testkit::eventually;
 use namely_transport::congestion::Algorithm;
 use namely_transport::publish::{Options, Publication, Signing};
-use namely_wire::{Name, PACKET_OCTETS_MAX};
+use namely_wire::Name;
 
 const OCTETS: usize = 120_000;
 
@@ -188,7 +188,8 @@ fn a_full_backlog_stops_threaded_verification() {
     const BACKLOG: usize = 128;
     let late = Late::new(&key(KeyType::Ed25519), Signing::PerPacket, &[], 0);
     late.release.store(false, Ordering::Relaxed);
-    let consumer = late.consumer(4, |options| options.backlog_octets = BACKLOG * PACKET_OCTETS_MAX);
+    // A packet counts with its content and 500 octets beside it, together more than 1,300.
+    let consumer = late.consumer(4, |options| options.backlog_octets = BACKLOG * 1_300);
     let stuck = consumer.fetch_timeout(&name("/p/o"), Duration::from_millis(500)).unwrap_err();
     assert_eq!(errno_name(stuck.errno()), Some("ETIMEDOUT"), "{stuck}");
     // The first one is requested, and never arrives.
