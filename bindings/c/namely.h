@@ -88,8 +88,11 @@
 // Option of a consumer: whether revoked certificates are refused, text: check, off, require.
 #define ICN_OPT_REVOCATION 11
 
+// Option of a consumer: as ICN_OPT_BACKLOG_OCTETS, in packets of 8,800 octets.
+#define ICN_OPT_BACKLOG_SEGMENTS 13
+
 // Option of a consumer: octets of an object that may be requested and not verified.
-#define ICN_OPT_BACKLOG_OCTETS 13
+#define ICN_OPT_BACKLOG_OCTETS 37
 
 // Option of a consumer: threads that verify an object, its own included; 0: one for each
 // processor, 4 at most.

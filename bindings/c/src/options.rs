@@ -42,6 +42,7 @@ const NUMBERS: &[(c_int, &str)] = &[
     (ICN_OPT_ANNOUNCE, "announce"),
     (ICN_OPT_ON_BAD_SEGMENT, "on_bad_segment"),
     (ICN_OPT_REVOCATION, "revocation"),
+    (ICN_OPT_BACKLOG_SEGMENTS, "backlog_segments"),
     (ICN_OPT_BACKLOG_OCTETS, "backlog_octets"),
     (ICN_OPT_VERIFY_THREADS, "verify_threads"),
     (ICN_OPT_MUST_BE_FRESH, "must_be_fresh"),

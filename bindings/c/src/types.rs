@@ -59,8 +59,10 @@ pub const ICN_OPT_OBJECT_OCTETS_MAX: c_int = 12;
 pub const ICN_OPT_ON_BAD_SEGMENT: c_int = 10;
 /// Option of a consumer: whether revoked certificates are refused, text: check, off, require.
 pub const ICN_OPT_REVOCATION: c_int = 11;
+/// Option of a consumer: as ICN_OPT_BACKLOG_OCTETS, in packets of 8,800 octets.
+pub const ICN_OPT_BACKLOG_SEGMENTS: c_int = 13;
 /// Option of a consumer: octets of an object that may be requested and not verified.
-pub const ICN_OPT_BACKLOG_OCTETS: c_int = 13;
+pub const ICN_OPT_BACKLOG_OCTETS: c_int = 37;
 /// Option of a consumer: threads that verify an object, its own included; 0: one for each
 /// processor, 4 at most.
 pub const ICN_OPT_VERIFY_THREADS: c_int = 31;

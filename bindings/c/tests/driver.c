@@ -66,6 +66,7 @@ static const struct name options[] = {
     {"freshness_ms", ICN_OPT_FRESHNESS_MS},
     {"on_bad_segment", ICN_OPT_ON_BAD_SEGMENT},
     {"revocation", ICN_OPT_REVOCATION},
+    {"backlog_segments", ICN_OPT_BACKLOG_SEGMENTS},
     {"backlog_octets", ICN_OPT_BACKLOG_OCTETS},
     {"verify_threads", ICN_OPT_VERIFY_THREADS},
     {"must_be_fresh", ICN_OPT_MUST_BE_FRESH},

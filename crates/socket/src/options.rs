@@ -16,9 +16,8 @@ pub use self::fields::{ConsumerOptions, ProducerOptions};
 pub use self::publish::PublishOptions;
 pub(crate) use self::table::find;
 pub use self::table::{For, Kind, OPTIONS, OptionSpec};
-pub use self::values::{
-    ManifestUse, READ_AHEAD_OCTETS, Revocation, STREAM_OCTETS_FIRST, Suite, Trust, VERIFY_THREADS_MAX,
-};
+pub use self::values::{ManifestUse, Revocation, Suite, Trust};
+pub use self::values::{READ_AHEAD_OCTETS, STREAM_OCTETS_FIRST, VERIFY_THREADS_MAX};
 pub use crate::buffer::BufferPolicy;
 
 #[cfg(test)]

@@ -52,11 +52,11 @@ pub struct ConsumerOptions {
     pub on_bad_segment: OnBadSegment,
     /// `revocation`.
     pub revocation: Revocation,
-    /// Segments of one object that wait for verification.
+    /// Octets of one object that are requested and not verified.
     ///
     /// # Limit
     /// No further segment is requested.
-    /// - Value: 2048; 512 at most for a stream
+    /// - Value: 768 MiB
     /// - Counter: `backlog_most`
     /// - Tests: `a_full_backlog_stops_the_interests`,
     ///   `a_full_backlog_stops_threaded_verification`

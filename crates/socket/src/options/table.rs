@@ -284,6 +284,21 @@ pub const OPTIONS: &[OptionSpec] = &[
         "octets of an object that may be requested and not verified",
         field!(backlog_octets),
     ),
+    // Its name of release 0.1.0, in segments of any size up to the largest packet.
+    consumer(
+        "backlog_segments",
+        SOME,
+        "91514",
+        "as backlog_octets, in packets of 8,800 octets",
+        Field {
+            set: |options, spec, value| {
+                let segments: usize = parsed(spec, value)?;
+                options.backlog_octets = segments.saturating_mul(PACKET_OCTETS_MAX);
+                Ok(())
+            },
+            get: |options| (options.backlog_octets / PACKET_OCTETS_MAX).text(),
+        },
+    ),
     consumer(
         "verify_threads",
         Kind::Number { min: 0, max: VERIFY_THREADS_MAX as u64 },

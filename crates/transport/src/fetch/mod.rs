@@ -40,7 +40,7 @@ mod rtt;
 mod span;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 use namely_wire::NackReason;
 
@@ -129,8 +129,8 @@ impl Refusals {
 /// none. `in_flight` is the number of slots in `PieceState::InFlight`: each change of a state
 /// updates it in the same function. A piece with a slot in `PieceState::Lost` is in `lost`, unless
 /// [`Options::give_up_ns`] forbids its repetition. `lost` may also contain pieces that have arrived
-/// since, and `sent` and `again` may contain Interests that are no longer the last for their piece.
-/// Code that reads them must check the state and the sending time of the slot
+/// since, and `sent` and `overtaken.again` may contain Interests that are no longer the last for
+/// their piece. Code that reads them must check the state and the sending time of the slot
 /// (`Fetch::skip_stale`).
 #[derive(Debug)]
 pub struct Fetch {
@@ -150,8 +150,6 @@ pub struct Fetch {
     settled: u64,
     /// The first Interest of each piece and its sending time, in order.
     sent: VecDeque<(u64, u64)>,
-    /// Each retransmitted Interest: the earliest time of its loss, its sending time, and its piece.
-    again: BinaryHeap<Reverse<(u64, u64, u64)>>,
     span: Span,
     rtt: Rtt,
     losses: Losses,
@@ -180,7 +178,6 @@ impl Fetch {
             gone: VecDeque::new(),
             settled: 0,
             sent: VecDeque::new(),
-            again: BinaryHeap::new(),
             span: Span::new(&options),
             rtt: Rtt::default(),
             losses: Losses::default(),
@@ -336,7 +333,7 @@ impl Fetch {
         self.in_flight += 1;
         if again {
             let until_ns = now_ns.saturating_add(self.rtt.retry_ns(attempts));
-            self.again.push(Reverse((until_ns, now_ns, piece)));
+            self.overtaken.again.push(Reverse((until_ns, now_ns, piece)));
         } else {
             self.sent.push_back((piece, now_ns));
         }
@@ -595,7 +592,7 @@ impl Fetch {
             }
         }
         self.sent.clear(); // their answers are lost with the connection
-        self.again.clear();
+        self.overtaken.again.clear();
         self.in_flight = 0;
         self.silence.quiet_since_ns = now_ns;
         self.silence.received_at_ns = now_ns;

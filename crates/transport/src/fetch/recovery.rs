@@ -1,6 +1,7 @@
 //! Detection of losses by time, tail probes and timeouts (RFC 8985, RFC 6298).
 
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use super::{Failure, Fetch, PieceState};
 use crate::congestion::Signal;
@@ -16,6 +17,8 @@ pub(super) struct LossDetection {
     pub(super) perhaps_sent_ns: u64,
     /// Losses of Interests that were sent before this time belong to one recovery.
     recovered_at_ns: u64,
+    /// Each retransmitted Interest: the earliest time of its loss, its sending time, and its piece.
+    pub(super) again: BinaryHeap<Reverse<(u64, u64, u64)>>,
 }
 
 impl Fetch {
@@ -24,7 +27,7 @@ impl Fetch {
     pub(super) fn first_lost(&self) -> Option<(u64, u64, u64)> {
         let first =
             self.sent.front().map(|(piece, sent_ns)| (*piece, *sent_ns, self.overtaken_at_ns(*sent_ns)));
-        let again = self.again.peek().map(|Reverse((until_ns, sent_ns, piece))| {
+        let again = self.overtaken.again.peek().map(|Reverse((until_ns, sent_ns, piece))| {
             (*piece, *sent_ns, self.overtaken_at_ns(*sent_ns).max(*until_ns))
         });
         first.into_iter().chain(again).min_by_key(|(_, _, at_ns)| *at_ns)
@@ -104,7 +107,7 @@ impl Fetch {
     /// that expires first is considered.
     pub(super) fn oldest(&mut self) -> Option<(u64, u64)> {
         self.skip_stale();
-        let again = self.again.peek().map(|Reverse((_, sent_ns, piece))| (*piece, *sent_ns));
+        let again = self.overtaken.again.peek().map(|Reverse((_, sent_ns, piece))| (*piece, *sent_ns));
         self.sent.front().copied().into_iter().chain(again).min_by_key(|(_, sent_ns)| *sent_ns)
     }
 
@@ -114,10 +117,10 @@ impl Fetch {
         {
             self.sent.pop_front();
         }
-        while let Some(Reverse((_, sent_ns, piece))) = self.again.peek().copied()
+        while let Some(Reverse((_, sent_ns, piece))) = self.overtaken.again.peek().copied()
             && !self.is_live(piece, sent_ns)
         {
-            self.again.pop();
+            self.overtaken.again.pop();
         }
     }
 

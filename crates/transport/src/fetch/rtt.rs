@@ -161,10 +161,11 @@ impl Rtt {
 
     /// Returns true if a round trip belongs to the far source.
     ///
-    /// In one queue, answers keep the order of their Interests, and the round trips of two Interests
-    /// differ by the time between them, and by bursts of other flows. A larger difference, or one
-    /// between answers in another order, shows another source (or another path). Two sources whose
-    /// minimum round trips come close are one, because a queue then explains the difference.
+    /// In one queue, answers keep the order of their Interests, and the round trips of two
+    /// Interests differ by the time between them, and by bursts of other flows. A larger
+    /// difference, or one between answers in another order, shows another source (or another path).
+    /// Two sources whose minimum round trips come close are one, because a queue then explains the
+    /// difference.
     fn classify(&mut self, rtt_ns: u64, sent_ns: u64, now_ns: u64) -> bool {
         if let Some(far) = &self.far {
             if far.is_idle(now_ns) || !is_apart(self.near.min_ns(), far.min_ns()) {

@@ -266,14 +266,14 @@ mod tests {
             enum N { /// Z.\nAb } impl N { fn number(&self) { match self { N::Ab => 1 } } }
             const LABELS: [&str; 2] = [\"0\", \"ab\"];";
         for (item, wanted) in [
-            ("X", "| `s.x` | A |\n"),
-            ("m", "| `s.y` | C |\n"),
-            ("counters", "| `s.two` | D `E`, `H` |\n"),
-            ("counts", "| `s.j` | I |\n| `s.l` | K |\n"),
-            ("S", "| `s.n` | M |\n"),
-            ("T", "| `s.r` | Q |\n"),
-            ("U", "| `s.w` | V |\n"),
-            ("N", "| `s.ab` | Z |\n"),
+            ("X", "- `s.x`: A\n"),
+            ("m", "- `s.y`: C\n"),
+            ("counters", "- `s.two`: D `E`, `H`\n"),
+            ("counts", "- `s.j`: I\n- `s.l`: K\n"),
+            ("S", "- `s.n`: M\n"),
+            ("T", "- `s.r`: Q\n"),
+            ("U", "- `s.w`: V\n"),
+            ("N", "- `s.ab`: Z\n"),
         ] {
             assert_eq!(lines(&Part::all("", item).scope("s."), source), wanted, "{item}");
         }

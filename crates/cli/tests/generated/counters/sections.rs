@@ -175,7 +175,7 @@ pub(super) const SECTIONS: [Section; 20] = [
         title: "Fetches",
         is_drop: false,
         note: "",
-        parts: &[Part::all("crates/transport/src/fetch/mod.rs", "Counters")],
+        parts: &[Part::all("crates/transport/src/fetch/report.rs", "Counters")],
     },
     Section {
         title: "File server",
