@@ -11,19 +11,30 @@ use namely_transport::fetch::{Counters, Failure, Options};
 use namely_wire::Name;
 
 use crate::table::jain;
-use crate::{AppId, FileFetch, LinkEndId, LinkSpec, MS, Network, Producer, RouterSpec, SECOND};
+use crate::{AppId, FileFetch, LinkEndId, LinkSpec, MS, Network, NodeId, Producer, RouterSpec, SECOND};
+
+/// Largest window of a fetch, in pieces: more than any path of the experiments has, so that the rule
+/// decides.
+const WINDOW_MAX: usize = 1 << 16;
+
+/// Pending Interests of a router: several such windows.
+const PIT_ENTRIES_MAX: usize = 1 << 18;
 
 /// The scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Bottleneck {
     /// Congestion control of the fetches.
     pub congestion: Algorithm,
+    /// Congestion control of every second fetch; none: the same.
+    pub beside: Option<Algorithm>,
     /// Number of fetches.
     pub flows: usize,
     /// Rate of the link, bit/s.
     pub rate_bps: u64,
     /// Round trip without queue, ns.
     pub rtt_ns: u64,
+    /// Additional round trip of the second fetch, twice that of the third, and so on, ns.
+    pub rtt_step_ns: u64,
     /// Frames lost of a million, each way.
     pub loss_ppm: u32,
     /// Size of the queue in octets.
@@ -31,6 +42,8 @@ pub struct Bottleneck {
     /// True if the router before the queue applies CoDel (marks, then drops). Otherwise a full
     /// queue drops new packets, without a signal.
     pub marks: bool,
+    /// True if its CoDel also drops packets of a queue that stays bad in spite of marks.
+    pub drops: bool,
     /// Octets of Content in each Data.
     pub content_octets: usize,
     /// Delay between the starts of two fetches in ns.
@@ -49,12 +62,15 @@ impl Bottleneck {
     pub fn new(congestion: Algorithm, flows: usize, loss_ppm: u32) -> Self {
         Bottleneck {
             congestion,
+            beside: None,
             flows,
             rate_bps: 100_000_000,
             rtt_ns: 40 * MS,
+            rtt_step_ns: 0,
             loss_ppm,
             queue_octets_max: 500_000,
             marks: true,
+            drops: true,
             content_octets: 8_000,
             stagger_ns: SECOND,
             warm_up_ns: 10 * SECOND,
@@ -66,25 +82,31 @@ impl Bottleneck {
     /// Runs the scenario; `watch` is called about every 100 ms.
     pub fn run(&self, mut watch: impl FnMut(&Running<'_>)) -> Outcome {
         let mut network = Network::new(self.seed);
-        let spec = RouterSpec { cs_packets_max: 0, ..RouterSpec::default() };
+        let spec = RouterSpec {
+            cs_packets_max: 0,
+            pit_entries_max: PIT_ENTRIES_MAX,
+            pit_entries_per_face_max: PIT_ENTRIES_MAX,
+            ..RouterSpec::default()
+        };
         let (near, far) = (network.add_router(spec), network.add_router(spec));
         let link = LinkSpec {
             rate_bps: self.rate_bps,
             delay_ns: self.rtt_ns / 2,
             queue_octets_max: self.queue_octets_max,
             loss_ppm: self.loss_ppm,
-            codel: self.marks.then(CodelConfig::default),
+            codel: self.marks.then(|| CodelConfig { drops: self.drops, ..CodelConfig::default() }),
             ..LinkSpec::default()
         };
         let queue = network.connect(far, near, link);
-        let options = Options { congestion: self.congestion, ..Options::default() };
         let flows: Vec<AppId> = (0..self.flows)
             .map(|flow| {
                 let prefix: Name = Name::new().join_generic(format!("flow-{flow}"));
+                // Before the announcement, which routes on the nodes that exist.
+                let at = self.consumers_router(&mut network, near, spec, flow);
                 network.announce(&prefix, far);
                 network.attach(far, Box::new(Producer::new(prefix.clone(), self.content_octets)));
                 let start_ns = flow as u64 * self.stagger_ns;
-                network.attach(near, Box::new(FileFetch::new(prefix, options, start_ns)))
+                network.attach(at, Box::new(FileFetch::new(prefix, self.options(flow), start_ns)))
             })
             .collect();
         let mut step = |network: &mut Network, until_ns: u64| {
@@ -106,6 +128,7 @@ impl Bottleneck {
             utilisation: rates_bps.iter().sum::<f64>() / self.rate_bps as f64,
             jain: jain(&rates_bps),
             wait_ms_mean: waits_us.map_or(0.0, |waits| waits.mean() / 1e3),
+            wait_ms_p95: waits_us.map_or(0.0, |waits| wait_ms(waits.value_at_quantile(0.95))),
             wait_ms_p99: waits_us.map_or(0.0, |waits| wait_ms(waits.value_at_quantile(0.99))),
             rates_bps,
             queue_full: network.link_counts(queue).queue_full + network.link_counts(queue).codel,
@@ -114,6 +137,29 @@ impl Bottleneck {
             failures: fetches(&network, &flows).filter_map(FileFetch::failure).collect(),
             events: network.events(),
         }
+    }
+
+    fn options(&self, flow: usize) -> Options {
+        let congestion = self.beside.filter(|_| flow % 2 == 1).unwrap_or(self.congestion);
+        Options { congestion, window_max: WINDOW_MAX, ..Options::default() }
+    }
+
+    /// Returns the router of a consumer: `near`, or one behind it if its round trip is longer.
+    fn consumers_router(&self, network: &mut Network, near: NodeId, spec: RouterSpec, flow: usize) -> NodeId {
+        let further_ns = flow as u64 * self.rtt_step_ns;
+        if further_ns == 0 {
+            return near;
+        }
+        let router = network.add_router(spec);
+        let link = LinkSpec {
+            rate_bps: 10 * self.rate_bps,
+            delay_ns: further_ns / 2,
+            queue_octets_max: usize::MAX,
+            codel: None,
+            ..LinkSpec::default()
+        };
+        network.connect(near, router, link);
+        router
     }
 }
 
@@ -165,6 +211,8 @@ pub struct Outcome {
     pub jain: f64,
     /// Mean wait of Data in the queue in ms.
     pub wait_ms_mean: f64,
+    /// 95th percentile of the wait in ms.
+    pub wait_ms_p95: f64,
     /// 99th percentile of the wait in ms.
     pub wait_ms_p99: f64,
     /// Data that the queue or CoDel dropped, from the start.

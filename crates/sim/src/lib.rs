@@ -56,6 +56,7 @@ mod network;
 mod node;
 mod packet;
 mod partition;
+pub mod paths;
 pub mod plot;
 mod process;
 pub mod queue;

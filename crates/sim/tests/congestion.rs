@@ -3,10 +3,11 @@
 
 mod common;
 
-use namely_sim::SECOND;
 use namely_sim::bottleneck::{Bottleneck, Outcome};
+use namely_sim::paths::{self, Cell, Discipline};
 use namely_sim::plot::{self, Panel};
 use namely_sim::table::Table;
+use namely_sim::{MS, SECOND};
 use namely_transport::congestion::Algorithm;
 
 const HEADS: [&str; 11] = [
@@ -157,4 +158,73 @@ fn the_course_of_three_flows_is_drawn() {
     }
     rates.extend(waits);
     common::whole("docs/experiments/congestion.svg", &plot::svg(&rates, 3, "s"));
+}
+
+/// A long path without marks: one fetch, two that are equal, two with round trips of 20 and 100 ms,
+/// and one beside CUBIC as published. The buffer has the capacity of the path.
+fn goals(word: &str) -> [f64; 9] {
+    let congestion = word.parse().expect("a word");
+    let one = |rate_mbps, rtt_ms, loss_ppm| {
+        let cell = Cell { rate_mbps, rtt_ms, loss_ppm, queue_percent: 100, router: Discipline::Tail };
+        let scenario = Bottleneck { measured_ns: 10 * SECOND, ..cell.bottleneck(congestion, 1, 1) };
+        let outcome = scenario.run(|_| ());
+        assert_eq!(outcome.failures, [], "no fetch gives up: {word} {scenario:?}");
+        (outcome.utilisation, cell.queue_p95(&outcome))
+    };
+    let two = |rtt_ms: u64, rtt_step_ms: u64, beside| {
+        let scenario = Bottleneck {
+            rtt_ns: rtt_ms * MS,
+            rtt_step_ns: rtt_step_ms * MS,
+            queue_octets_max: (rtt_ms * 12_500) as usize,
+            marks: false,
+            beside,
+            ..Bottleneck::new(congestion, 2, 0)
+        };
+        scenario.run(|_| ())
+    };
+    let ((long, queue), (short, _)) = (one(400, 100, 0), one(400, 20, 0));
+    // Interests are lost, too: 0.5 % each way are 1 % of the pieces.
+    let (lossy, lossier) = (one(100, 100, 5_000).0, one(100, 100, 10_000).0);
+    let beside = two(40, 0, Some(Algorithm::Rfc9438)).rates_bps;
+    let fair = beside.iter().sum::<f64>() / 2.0;
+    let (equal, unequal) = (two(40, 0, None).jain, two(20, 80, None).jain);
+    [long, short, lossy, lossier, queue, equal, unequal, beside[0] / fair, beside[1] / fair]
+}
+
+/// The lines of the goals that one path shows, by rule.
+#[test]
+fn the_rules_are_compared_by_the_goals() {
+    let mut table = Table::new(&[
+        "rule",
+        "100 ms",
+        "20 ms",
+        "lose 1 %",
+        "2 %",
+        "queue",
+        "Jain",
+        "unequal",
+        "beside CUBIC",
+        "CUBIC's",
+    ]);
+    for word in paths::RULES.into_iter().chain(["raaqm", "raaqm-published"]) {
+        let [a, b, c, d, e, f, g, h, i] = goals(word).map(|value| format!("{value:.2}"));
+        table.row([word.to_owned(), a, b, c, d, e, f, g, h, i]);
+    }
+    keep("goals", &table);
+}
+
+/// Some of the forty paths, with a seed each.
+#[test]
+fn short_runs_over_paths_are_kept() {
+    let lines = std::sync::Mutex::new(Vec::new());
+    for path in ["10M-20ms-0%-1BDP-tail", "10M-100ms-0%-1BDP-marks", "100M-20ms-0%-0.1BDP-tail"] {
+        for rule in paths::RULES {
+            paths::run("", &format!("{path} {rule} 1"), 1, |line| {
+                lines.lock().expect("a list").push(line.to_owned())
+            });
+        }
+    }
+    let lines = lines.into_inner().expect("a list");
+    assert_eq!(lines.len(), 3 * paths::RULES.len());
+    common::snapshot("paths-short", &(lines.join("\n") + "\n"));
 }

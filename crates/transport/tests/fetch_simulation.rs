@@ -11,7 +11,10 @@ use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
 
-const ALL: [Algorithm; 6] = [
+const ALL: [Algorithm; 9] = [
+    Algorithm::Rfc9438,
+    Algorithm::Bbr3,
+    Algorithm::PublishedRaaqm,
     Algorithm::Cubic,
     Algorithm::Raaqm,
     Algorithm::Bbr,

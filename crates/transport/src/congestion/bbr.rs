@@ -329,7 +329,7 @@ mod tests {
                 self.delivered += 1;
                 let in_flight = self.bbr.window().min((rate * rtt_ns as f64 / 1e9) as usize);
                 let delivered_before = self.delivered.saturating_sub(in_flight as u64 + 1);
-                let sample = Sample { rtt_ns: Some(rtt_ns), rate, starved: false, delivered_before };
+                let sample = Sample { rtt_ns: Some(rtt_ns), rate, delivered_before, ..Sample::default() };
                 let (now_ns, delivered) = (self.now_ns, self.delivered);
                 self.bbr.on_data(&Path { now_ns, delivered, in_flight, sample, ..Path::default() }, true);
             }

@@ -8,21 +8,31 @@
 //! | `cubic` | `Cubic` | marks, loss with a queue, its own queue |
 //! | `raaqm` | `Raaqm` | delay, marks, loss with a queue |
 //! | `bbr` | `Bbr` | the rate of Data, marks, loss with a queue, a standing queue |
+//! | `rfc9438` | `Rfc9438`: CUBIC as published | marks and loss; slow start also to delay |
+//! | `bbr3` | `Bbr3`: BBR, version 3, as published | the rate of Data, marks, loss above 2 % |
+//! | `raaqm-published` | `PublishedRaaqm` | delay, marks and loss |
 //! | `nbcc` | `NbCc` | marks and loss |
 //! | `aimd` | `Aimd` | marks and loss |
 //! | `fixed:N` | `Fixed` | nothing |
 
 mod bbr;
+mod bbr3;
 mod cubic;
+mod hystart;
 mod nbcc;
+mod published_raaqm;
 mod raaqm;
+mod rfc9438;
 
 use std::fmt::Debug;
 
 use self::bbr::Bbr;
+use self::bbr3::Bbr3;
 use self::cubic::Cubic;
 use self::nbcc::NbCc;
+use self::published_raaqm::PublishedRaaqm;
 use self::raaqm::Raaqm;
+use self::rfc9438::Rfc9438;
 
 /// Share of lost packets above which loss means congestion, regardless of the queue.
 const LOSS_MAX: f64 = 0.15;
@@ -59,7 +69,10 @@ pub struct Path {
     pub in_flight: usize,
     /// Number of received pieces.
     pub delivered: u64,
-    /// The sample of the latest Data.
+    /// Number of pieces that counted as lost.
+    pub lost: u64,
+    /// The sample of the latest Data. With [`Signal::Loss`], [`Sample::in_flight_before`] and
+    /// [`Sample::lost_before`] are those of the lost Interest.
     pub sample: Sample,
 }
 
@@ -75,6 +88,10 @@ pub struct Sample {
     /// [`Path::delivered`] when its Interest was sent. A round trip ends when this passes the value
     /// at its start.
     pub delivered_before: u64,
+    /// [`Path::in_flight`] when its Interest was sent, with it.
+    pub in_flight_before: usize,
+    /// [`Path::lost`] when its Interest was sent.
+    pub lost_before: u64,
 }
 
 impl Path {
@@ -131,6 +148,28 @@ pub trait CongestionControl: Debug + Send {
     /// Reacts to congestion. Returns true if it did. The caller then reports no further signals of
     /// this round trip, because they belong to the same congestion.
     fn on_congestion(&mut self, path: &Path, signal: Signal) -> bool;
+}
+
+/// Factors of the rate at which a window would leave within one round trip: in slow start, and
+/// after it. They are above 1, so that the window and not the rate limits.
+const PACE: f64 = 1.25;
+const PACE_SLOW_START: f64 = 2.0;
+
+/// Shorter round trips are not paced, because a timer is late by about as much.
+const PACED_NS_MIN: u64 = 2_000_000;
+
+/// The rate in pieces per second that spreads a window over a round trip, instead of bursts.
+fn window_pace(window: f64, in_slow_start: bool, rtt_ns: u64) -> Option<f64> {
+    let gain = if in_slow_start { PACE_SLOW_START } else { PACE };
+    (rtt_ns >= PACED_NS_MIN).then(|| gain * window * 1e9 / rtt_ns as f64)
+}
+
+/// The next state of a random generator, and its output (SplitMix64).
+fn mix(state: u64) -> u64 {
+    let mut z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 /// A constant window.
@@ -202,26 +241,34 @@ pub enum Algorithm {
     Fixed(usize),
     /// Additive increase, multiplicative decrease.
     Aimd,
-    /// CUBIC (RFC 9438), for Interests.
+    /// A rule after CUBIC that limits its queue's delay and ignores loss without a queue.
     Cubic,
-    /// Remote adaptive active queue management, based on delay.
+    /// CUBIC (RFC 9438), which takes every loss for congestion.
+    Rfc9438,
+    /// A rule after remote adaptive active queue management, based on delay.
     Raaqm,
-    /// BBR, based on the rate of Data.
+    /// Remote adaptive active queue management as published.
+    PublishedRaaqm,
+    /// A rule after BBR, based on the rate of Data, that limits its queue's delay.
     Bbr,
+    /// BBR (draft-ietf-ccwg-bbr, version 3), based on the rate of Data.
+    Bbr3,
     /// NB-CC, based on marks and loss.
     NbCc,
 }
 
 impl Algorithm {
     /// The words that [`str::parse`] accepts; `fixed` is written `fixed:64`.
-    pub const WORDS: [&'static str; 6] = ["cubic", "raaqm", "bbr", "nbcc", "aimd", "fixed:N"];
+    pub const WORDS: [&'static str; 9] =
+        ["cubic", "raaqm", "bbr", "nbcc", "aimd", "fixed:N", "rfc9438", "bbr3", "raaqm-published"];
 
     /// Replaces a delay-based algorithm by NB-CC, and returns others unchanged. It is for a fetch
     /// whose Data come from several distances, where a long round trip is no evidence of a queue.
     pub fn without_delay(self) -> Self {
         match self {
-            Algorithm::Cubic | Algorithm::Raaqm => Algorithm::NbCc,
-            Algorithm::Fixed(_) | Algorithm::Aimd | Algorithm::Bbr | Algorithm::NbCc => self,
+            Algorithm::Cubic | Algorithm::Raaqm | Algorithm::PublishedRaaqm => Algorithm::NbCc,
+            Algorithm::Fixed(_) | Algorithm::Aimd | Algorithm::Rfc9438 => self,
+            Algorithm::Bbr | Algorithm::Bbr3 | Algorithm::NbCc => self,
         }
     }
 
@@ -231,8 +278,11 @@ impl Algorithm {
             Algorithm::Fixed(window) => Box::new(Fixed(window.min(window_max))),
             Algorithm::Aimd => Box::new(Aimd::new(window_max)),
             Algorithm::Cubic => Box::new(Cubic::new(window_max)),
+            Algorithm::Rfc9438 => Box::new(Rfc9438::new(window_max)),
             Algorithm::Raaqm => Box::new(Raaqm::new(window_max)),
+            Algorithm::PublishedRaaqm => Box::new(PublishedRaaqm::new(window_max)),
             Algorithm::Bbr => Box::new(Bbr::new(window_max)),
+            Algorithm::Bbr3 => Box::new(Bbr3::new(window_max)),
             Algorithm::NbCc => Box::new(NbCc::new(window_max)),
         }
     }
@@ -246,6 +296,9 @@ impl std::str::FromStr for Algorithm {
             None if word == "cubic" => Ok(Algorithm::Cubic),
             None if word == "raaqm" => Ok(Algorithm::Raaqm),
             None if word == "bbr" => Ok(Algorithm::Bbr),
+            None if word == "rfc9438" => Ok(Algorithm::Rfc9438),
+            None if word == "bbr3" => Ok(Algorithm::Bbr3),
+            None if word == "raaqm-published" => Ok(Algorithm::PublishedRaaqm),
             None if word == "nbcc" => Ok(Algorithm::NbCc),
             None if word == "aimd" => Ok(Algorithm::Aimd),
             Some(("fixed", window)) => match window.parse() {

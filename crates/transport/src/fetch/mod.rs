@@ -301,7 +301,8 @@ impl Fetch {
             self.rate.delivered = DeliverySample { at_ns: now_ns, sent_ns: now_ns, ..self.rate.delivered };
         }
         let starved = self.rate.starved_until > self.rate.delivered.pieces;
-        let before = DeliverySample { starved, ..self.rate.delivered };
+        let (in_flight, lost) = (self.in_flight + 1, self.counters.losses);
+        let before = DeliverySample { starved, in_flight, lost, ..self.rate.delivered };
         let attempts_max = self.options.attempts_max;
         let idle = self.in_flight == 0 && self.lost.is_empty();
         if idle && !self.silence.gave_up && self.slot(piece)?.attempts == 0 {
@@ -483,7 +484,7 @@ impl Fetch {
             self.rtt.spurious(first_sent_ns, now_ns);
         } else if was.is_loss_assumed {
             // The answer came as soon as those of the known sources, so the first one was lost.
-            self.note_loss(first_sent_ns, now_ns);
+            self.note_loss(was.before, first_sent_ns, now_ns);
         }
         match attempts {
             _ if arrival.from_cache => {}
@@ -640,6 +641,7 @@ impl Fetch {
             loss: self.losses.share(),
             in_flight: self.in_flight,
             delivered: self.rate.delivered.pieces,
+            lost: self.counters.losses,
             sample: self.rate.sample,
         }
     }

@@ -12,6 +12,9 @@ pub(super) struct DeliverySample {
     pub(super) sent_ns: u64,
     /// Whether there were too few requests to fill the path.
     pub(super) starved: bool,
+    /// The Interests outstanding, with this one, and the losses so far.
+    pub(super) in_flight: usize,
+    pub(super) lost: u64,
 }
 
 /// The rate of pieces, measured from the sending of an Interest to the arrival of its Data.
@@ -57,6 +60,14 @@ impl Rate {
             rate: pieces as f64 * 1e9 / requesting_ns.max(answering_ns).max(1) as f64,
             starved: before.starved,
             delivered_before: before.pieces,
+            in_flight_before: before.in_flight,
+            lost_before: before.lost,
         };
+    }
+
+    /// Keeps the state when a lost Interest was sent, for the controller.
+    pub(super) fn note_loss(&mut self, before: DeliverySample) {
+        self.sample.in_flight_before = before.in_flight;
+        self.sample.lost_before = before.lost;
     }
 }

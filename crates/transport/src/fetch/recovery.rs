@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::rate::DeliverySample;
 use super::{Failure, Fetch, PieceState};
 use crate::congestion::Signal;
 
@@ -70,7 +71,11 @@ impl Fetch {
             match self.slot(piece) {
                 // A farther source than those of the known round trips may answer later.
                 Some(slot) if is_assumed => slot.is_loss_assumed = true,
-                _ => self.note_loss(sent_ns, now_ns),
+                Some(slot) => {
+                    let before = slot.before;
+                    self.note_loss(before, sent_ns, now_ns);
+                }
+                None => {}
             }
         }
         let Some((piece, sent_ns)) = self.oldest() else { return };
@@ -94,8 +99,9 @@ impl Fetch {
     }
 
     /// Reacts to the loss of an Interest that was sent at `sent_ns`, or of its Data.
-    pub(super) fn note_loss(&mut self, sent_ns: u64, now_ns: u64) {
+    pub(super) fn note_loss(&mut self, before: DeliverySample, sent_ns: u64, now_ns: u64) {
         self.losses.count_loss();
+        self.rate.note_loss(before);
         if sent_ns >= self.overtaken.recovered_at_ns {
             self.overtaken.recovered_at_ns = now_ns;
             self.rtt.recover();
