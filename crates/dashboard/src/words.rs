@@ -36,11 +36,11 @@ pub fn meanings() -> BTreeMap<String, Meaning> {
         if PROGRAMS.contains(&title) {
             continue;
         }
-        let Some((name, words)) = line.strip_prefix("| `").and_then(|row| row.split_once("` | ")) else {
+        let Some((name, words)) = line.strip_prefix("- `").and_then(|item| item.split_once("`: ")) else {
             continue;
         };
         let scope = if title.starts_with(KERNEL) { "kernel." } else { "" };
-        let meaning = Meaning { words: words.trim_end_matches(" |").replace('`', ""), is_drop };
+        let meaning = Meaning { words: words.replace('`', ""), is_drop };
         found.entry(format!("{scope}{name}")).or_insert(meaning);
     }
     found

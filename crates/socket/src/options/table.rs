@@ -288,7 +288,7 @@ pub const OPTIONS: &[OptionSpec] = &[
     consumer(
         "backlog_segments",
         SOME,
-        "91514",
+        "91512",
         "as backlog_octets, in packets of 8,800 octets",
         Field {
             set: |options, spec, value| {

@@ -29,7 +29,7 @@ forwarder. A router that forwards [in the kernel](kernel.md#a-router-on-it) show
 forwarder, and the counters of `/proc/net/nnet/stats` under `kernel.`, such as `kernel.socket_full`. A face there has the drops of its two sockets' queues only.
 ";
 
-/// The line below the title of a section that counts drops.
+/// The line below the title of a section that counts drops. The dashboard reads it.
 const DROPS: &str = "Each counted event is a drop or a refusal.";
 
 /// Labels of counters that no release has published yet, or the beginnings of such labels.
