@@ -278,7 +278,7 @@ fn every_congestion_control_fetches_a_file() {
     fs::create_dir(home.path("data")).unwrap();
     write_file(&home.path("data/file"), 8_000_000, 8);
     home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
-    for word in ["cubic", "raaqm", "bbr", "nbcc", "aimd", "fixed:32"] {
+    for word in ["cubic", "raaqm", "bbr", "nbcc", "aimd", "fixed:32", "rfc9438", "bbr3", "raaqm-published"] {
         let began = std::time::Instant::now();
         let got = &home.json(["get", "/lab/file", "-o", word, "--congestion", word])[0];
         println!("{word}: {:?}, {got}", began.elapsed());

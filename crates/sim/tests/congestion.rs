@@ -52,8 +52,8 @@ fn row(table: &mut Table, flows: String, scenario: &Bottleneck, outcome: &Outcom
 fn keep(name: &str, table: &Table) {
     print!("{}", table.text());
     common::snapshot(&format!("congestion-{name}"), &table.text());
-    if name == "cubic" {
-        common::shown("docs/experiments/congestion.md", "congestion-cubic", &table.text());
+    if name == "cubic" || name == "goals" {
+        common::shown("docs/experiments/congestion.md", &format!("congestion-{name}"), &table.text());
     }
 }
 

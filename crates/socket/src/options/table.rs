@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use namely_transport::congestion::Algorithm;
 use namely_transport::object::OnBadSegment;
 use namely_wire::PACKET_OCTETS_MAX;
 
@@ -163,7 +164,7 @@ const fn words<T: Words>() -> Kind {
 const ANY_NUMBER: Kind = Kind::Number { min: 0, max: u64::MAX };
 const SOME: Kind = Kind::Number { min: 1, max: u64::MAX };
 const TRUST: Kind = Kind::Choice(&["user", "policy:FILE", "anchor:FILE", "digest", "insecure"]);
-const CONGESTION: Kind = Kind::Choice(&["cubic", "raaqm", "bbr", "nbcc", "aimd", "fixed:N"]);
+const CONGESTION: Kind = Kind::Choice(&Algorithm::WORDS);
 const MTU: Kind = Kind::Choice(&["off", "path"]);
 const PACKET_OCTETS: Kind = Kind::Number { min: 256, max: PACKET_OCTETS_MAX as u64 };
 

@@ -170,8 +170,11 @@ impl OptionText for Algorithm {
             Algorithm::Fixed(window) => format!("fixed:{window}"),
             Algorithm::Aimd => "aimd".into(),
             Algorithm::Cubic => "cubic".into(),
+            Algorithm::Rfc9438 => "rfc9438".into(),
             Algorithm::Raaqm => "raaqm".into(),
+            Algorithm::PublishedRaaqm => "raaqm-published".into(),
             Algorithm::Bbr => "bbr".into(),
+            Algorithm::Bbr3 => "bbr3".into(),
             Algorithm::NbCc => "nbcc".into(),
         }
     }
