@@ -13,8 +13,8 @@ use namely_wire::Name;
 use crate::table::jain;
 use crate::{AppId, FileFetch, LinkEndId, LinkSpec, MS, Network, NodeId, Producer, RouterSpec, SECOND};
 
-/// Largest window of a fetch, in pieces: more than any path of the experiments has, so that the rule
-/// decides.
+/// Largest window of a fetch, in pieces: more than any path of the experiments has, so that the
+/// rule decides.
 const WINDOW_MAX: usize = 1 << 16;
 
 /// Pending Interests of a router: several such windows.

@@ -18,7 +18,7 @@
 //! startup or reduce the window: loss with a long queue, loss beyond 15 %, a router's mark, and a
 //! standing queue. A reduced window grows by one packet each round trip.
 
-use super::{CongestionControl, LOSS_MAX, Path, Signal, WINDOW_INITIAL, WINDOW_MIN};
+use super::rule::{CongestionControl, LOSS_MAX, Path, Signal, WINDOW_INITIAL, WINDOW_MIN};
 
 /// The factor of the rate in the startup: 2/ln 2, the smallest that doubles the rate each round
 /// trip.

@@ -16,7 +16,7 @@
 //! The draft leaves open the answer to congestion marks. Here a mark counts as a loss between
 //! probes, and ends a probe, at most once in a round trip.
 
-use super::{CongestionControl, PACED_NS_MIN, Path, Signal, WINDOW_INITIAL, WINDOW_MIN};
+use super::rule::{CongestionControl, PACED_NS_MIN, Path, Signal, WINDOW_INITIAL, WINDOW_MIN};
 
 /// Factors of the rate (section 2.4 and 5.3.3). Startup: 4 ln 2, the smallest that doubles the rate
 /// each round trip.
@@ -368,7 +368,7 @@ impl Bbr3 {
 
     /// Returns a number below `end`.
     fn roll(&mut self, end: u64) -> u64 {
-        self.cycle.dice = super::mix(self.cycle.dice);
+        self.cycle.dice = super::rule::mix(self.cycle.dice);
         self.cycle.dice % end.max(1)
     }
 

@@ -15,7 +15,7 @@
 //!   without its queue, by the fixed factor at most. Without a queue it has no effect. A higher
 //!   loss rate and a router's mark always reduce the window by a fixed factor.
 
-use super::{CongestionControl, LOSS_MAX, Path, Signal, WINDOW_INITIAL, WINDOW_MIN};
+use super::rule::{CongestionControl, LOSS_MAX, Path, Signal, WINDOW_INITIAL, WINDOW_MIN};
 
 /// The factor of the window after congestion (RFC 9438, 4.6).
 const BETA: f64 = 0.7;

@@ -1,6 +1,6 @@
 //! HyStart++ (RFC 9406): slow start ends when the round trip grows, before packets are lost.
 
-use super::Path;
+use super::rule::Path;
 
 /// Bounds of the increase that shows a queue, and its share of the round trip (RFC 9406, 4.3).
 const RTT_NS_MIN: u64 = 4_000_000;

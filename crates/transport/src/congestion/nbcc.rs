@@ -6,7 +6,7 @@
 //! The paper does not treat loss. Here a loss halves the window like a mark, because a router that
 //! drops packets gives no other signal.
 
-use super::{CongestionControl, Path, Signal, WINDOW_INITIAL, WINDOW_MIN};
+use super::rule::{CongestionControl, Path, Signal, WINDOW_INITIAL, WINDOW_MIN};
 
 /// The controller.
 #[derive(Clone, Copy, Debug)]

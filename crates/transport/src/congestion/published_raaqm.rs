@@ -4,8 +4,8 @@
 //!
 //! Each Data adds γ/W to the window W; there is no slow start. A Data multiplies the window by β
 //! with the probability p = p_min + Δp · (RTT − RTT_min) / (RTT_max − RTT_min). Minimum and maximum
-//! are those of the last 30 round trips of the path, in microseconds. A timeout or a loss multiplies
-//! by β, too. The rule has no answer to marks; here a mark counts as a loss.
+//! are those of the last 30 round trips of the path, in microseconds. A timeout or a loss
+//! multiplies by β, too. The rule has no answer to marks; here a mark counts as a loss.
 //!
 //! # Bound
 //! In equilibrium γ/W gained equals (1 − β) · p̄ · W lost by each Data, so W = √(γ / ((1 − β) p̄)).
@@ -13,7 +13,7 @@
 //! fraction above is free of any scale: jitter of a microsecond counts as much as a full queue, and
 //! half of it on average is p̄ = Δp / 2, with which W is 7 packets.
 
-use super::{CongestionControl, Path, Signal, WINDOW_INITIAL, WINDOW_MIN, window_pace};
+use super::rule::{CongestionControl, Path, Signal, WINDOW_INITIAL, WINDOW_MIN, window_pace};
 
 /// Packets added within a round trip.
 const GAMMA: f64 = 1.0;
@@ -78,7 +78,7 @@ impl PublishedRaaqm {
     fn roll(&mut self, rtt_ns: u64) -> f64 {
         // The controller has its own generator so that it is deterministic: equal round trips yield
         // equal windows.
-        self.dice = super::mix(self.dice.wrapping_add(rtt_ns));
+        self.dice = super::rule::mix(self.dice.wrapping_add(rtt_ns));
         // 53 bits are the precision of f64.
         (self.dice >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -184,7 +184,7 @@ mod tests {
         let mut dice = 1;
         // Round trips of 100 ms and up to 10 us.
         let window = mean_window(200_000, |_| {
-            dice = super::super::mix(dice);
+            dice = super::super::rule::mix(dice);
             100 * MS + dice % 10_000
         });
         let bound = window_bound(0.5);

@@ -13,7 +13,7 @@
 //! packet or two does not reach the maximum probability. Loss counts as for [`super::Cubic`]:
 //! without a queue it is no evidence of congestion. A mark multiplies by β.
 
-use super::{CongestionControl, LOSS_MAX, Path, Signal, WINDOW_INITIAL, WINDOW_MIN};
+use super::rule::{CongestionControl, LOSS_MAX, Path, Signal, WINDOW_INITIAL, WINDOW_MIN};
 
 /// Packets added within a round trip.
 const GAMMA: f64 = 1.0;

@@ -2,7 +2,7 @@
 //! A segment is a piece.
 
 use super::hystart::HyStart;
-use super::{CongestionControl, Path, Signal, WINDOW_INITIAL, WINDOW_MIN, window_pace};
+use super::rule::{CongestionControl, Path, Signal, WINDOW_INITIAL, WINDOW_MIN, window_pace};
 
 /// The factor of the window after congestion (RFC 9438, 4.6).
 const BETA: f64 = 0.7;
