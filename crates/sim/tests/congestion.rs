@@ -27,8 +27,7 @@ const HEADS: [&str; 11] = [
 /// Minimum of Jain's index without loss.
 const JAIN_MIN: f64 = 0.98;
 
-/// Minimum of Jain's index with random loss, which strikes the fetches unequally: `bbr` has 0.979
-/// with three fetches at 1 %.
+/// Minimum of Jain's index with random loss, which strikes the fetches unequally.
 const JAIN_MIN_LOSS: f64 = 0.97;
 
 fn row(table: &mut Table, flows: String, scenario: &Bottleneck, outcome: &Outcome) {
