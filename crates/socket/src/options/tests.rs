@@ -71,7 +71,7 @@ fn invalid_options_and_values_are_refused() {
         }
     }
     let error = options.set("congestion", "slow").unwrap_err();
-    assert!(error.to_string().ends_with(", aimd, fixed:N"), "{error}");
+    assert!(error.to_string().ends_with(", raaqm-published, fixed:N"), "{error}");
     let error = ProducerOptions::default().set("packet_octets_max", "9000").unwrap_err();
     assert_eq!(error.to_string(), "option packet_octets_max does not take '9000': a number from 256 to 8800");
 }

@@ -124,7 +124,7 @@ pub enum Algorithm {
 impl Algorithm {
     /// The words that [`str::parse`] accepts; `fixed` is written `fixed:64`.
     pub const WORDS: [&'static str; 9] =
-        ["cubic", "raaqm", "bbr", "nbcc", "aimd", "fixed:N", "rfc9438", "bbr3", "raaqm-published"];
+        ["cubic", "raaqm", "bbr", "nbcc", "aimd", "rfc9438", "bbr3", "raaqm-published", "fixed:N"];
 
     /// Replaces a delay-based algorithm by NB-CC, and returns others unchanged. It is for a fetch
     /// whose Data come from several distances, where a long round trip is no evidence of a queue.
