@@ -127,7 +127,7 @@ TEST(interests_of_two_sockets_for_one_name_are_one_upstream)
 		CHECK(is_same(&got, &first), "the first Interest comes");
 		if (aggregated)
 			CHECK(nothing_comes(pair.producer, 200), "and the other one does not");
-		else
+		else if (!nothing_comes(pair.producer, 1000)) /* the other router may suppress it */
 			packet_receive(pair.producer);
 		packet_send(pair.producer, &data);
 		got = packet_receive(pair.consumer);
