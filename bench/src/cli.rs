@@ -8,6 +8,7 @@ use crate::idle::Idle;
 use crate::instructions::{Instructions, InstructionsWork};
 use crate::links::Links;
 use crate::options::Compare;
+use crate::paths::Paths;
 use crate::plain::PlainCommand;
 use crate::saturated::Saturated;
 use crate::soak::Soak;
@@ -49,6 +50,9 @@ pub enum Command {
     /// Measure the links between two routers beside one another, and windows
     #[command(after_help = LINKS_HELP)]
     Links(Links),
+    /// Compare congestion controls over forty simulated paths; a repeated command resumes
+    #[command(after_help = PATHS_HELP)]
+    Paths(Paths),
     /// Copy a tree of small files beside an rsync daemon
     #[command(after_help = TREES_HELP)]
     Trees(Trees),
@@ -117,6 +121,11 @@ exceeds a limit: 6 MiB of private memory, 0.01 % of a processor. Programs are lo
 
 Example:
   cargo build --release && target/release/namely-bench idle --routers 300 --minutes 10";
+
+const PATHS_HELP: &str = "\
+Examples:
+  cargo build --release && target/release/namely-bench paths --results paths.txt --threads 2
+  target/release/namely-bench paths --only '400M-100ms-0%-1BDP-tail'";
 
 const LINKS_HELP: &str = "A file is fetched through two routers in network namespaces of their own, with a pair of virtual devices between them:
 needs root and `ip` of iproute2. `kernel-tcp` is two plain processes over the same devices, `unix` one router

@@ -7,6 +7,7 @@
 //!
 //! `attacks` attacks a router and observes the effect on honest users. `links` compares the links
 //! between two routers, and windows. `trees` copies many small files beside an rsync daemon.
+//! `paths` compares congestion controls over simulated paths.
 //!
 //! `store` and `store-tables` measure the content store's disk tier alone, `saturated` the router's
 //! forwarding beside it.
@@ -37,6 +38,7 @@ pub mod measure;
 pub mod metric;
 pub mod namespace;
 pub mod options;
+pub mod paths;
 pub mod plain;
 pub mod probe;
 pub mod programs;

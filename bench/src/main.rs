@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use namely_bench::cli::{Cli, Command};
 use namely_bench::{
-    attacker, attacks, compare, idle, instructions, links, plain, saturated, soak, store, store_tables,
-    tables, trees,
+    attacker, attacks, compare, idle, instructions, links, paths, plain, saturated, soak, store,
+    store_tables, tables, trees,
 };
 
 /// The tables are large. They use huge pages, as in the router.
@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Command::StoreTables(options) => store_tables::run(&options),
         Command::Saturated(options) => saturated::run(&options),
         Command::Links(options) => links::run(&options),
+        Command::Paths(options) => paths::run(&options),
         Command::Trees(options) => trees::run(&options),
         Command::Tables(options) => tables::run(&options),
         Command::TablesCase(options) => tables::run_case(&options),

@@ -26,7 +26,8 @@ use crate::silence::{SILENCE, Silence};
 /// How data is fetched.
 #[derive(Clone, Debug, Args)]
 pub struct Transfer {
-    /// Congestion control: cubic, raaqm, bbr, nbcc, aimd, or fixed:N.
+    /// Congestion control: cubic, raaqm, bbr, nbcc, aimd, fixed:N, or as published rfc9438, bbr3,
+    /// raaqm-published.
     #[arg(long, value_name = "ALGORITHM", default_value = "cubic", value_parser = congestion, help_heading = "Transfer")]
     congestion: String,
     /// Largest window, packets.

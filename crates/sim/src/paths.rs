@@ -27,6 +27,9 @@ const DATA_MAX: u64 = 400_000;
 /// Seeds of each cell; a link of 10 Gbit/s has one.
 const SEEDS: u64 = 5;
 
+/// Words of a complete line: path, rule, seed, share, queue, repeated Interests.
+const FIELDS: usize = 6;
+
 /// Congestion controls, by their words.
 pub const RULES: [&str; 4] = ["cubic", "rfc9438", "bbr", "bbr3"];
 
@@ -181,6 +184,11 @@ impl Run {
     }
 }
 
+/// The path, rule and seed of a line.
+fn head_of(line: &str) -> String {
+    line.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
+}
+
 fn runs() -> Vec<Run> {
     let of_cell = |cell: &Cell| {
         let cell = *cell;
@@ -194,11 +202,15 @@ fn runs() -> Vec<Run> {
 }
 
 /// Runs those of all cells, rules and seeds that have no line in `known` and whose first words
-/// contain `filter`, by `threads` threads. `done` gets each new line.
-pub fn run(known: &str, filter: &str, threads: usize, done: impl Fn(&str) + Sync) {
-    let is_known = |head: &str| known.lines().any(|line| line.starts_with(&format!("{head} ")));
-    let runs: Vec<Run> =
-        runs().into_iter().filter(|run| run.head().contains(filter) && !is_known(&run.head())).collect();
+/// contain `filter`, by `threads` threads. `done` gets each new line. Returns false if no run has
+/// `filter`.
+pub fn run(known: &str, filter: &str, threads: usize, done: impl Fn(&str) + Sync) -> bool {
+    // A line that an interruption has cut lacks fields.
+    let complete = |line: &&str| line.split_whitespace().count() == FIELDS;
+    let heads: Vec<String> = known.lines().filter(complete).map(head_of).collect();
+    let chosen: Vec<Run> = runs().into_iter().filter(|run| run.head().contains(filter)).collect();
+    let is_chosen = !chosen.is_empty();
+    let runs: Vec<Run> = chosen.into_iter().filter(|run| !heads.contains(&run.head())).collect();
     let (next, output) = (AtomicUsize::new(0), Mutex::new(()));
     std::thread::scope(|scope| {
         for _ in 0..threads {
@@ -211,20 +223,22 @@ pub fn run(known: &str, filter: &str, threads: usize, done: impl Fn(&str) + Sync
             });
         }
     });
+    is_chosen
 }
 
-/// The medians over seeds of the lines: for each cell and rule the share of the link, and the 95th
-/// percentile of the queue.
+/// The medians over seeds of the lines: for each path with a result and each rule the share of the
+/// link, and the 95th percentile of the queue.
 pub fn table(lines: &str) -> String {
-    let mut heads = vec!["path".to_owned()];
-    heads.extend(RULES.map(String::from));
-    heads.extend(RULES.map(|rule| format!("queue {rule}")));
-    let mut table = Table::new(&heads.iter().map(String::as_str).collect::<Vec<_>>());
-    for cell in CELLS {
-        let column = |field: usize| RULES.map(|rule| median(lines, &cell.name(), rule, field));
-        let [a, b, c, d] = column(3);
-        let [e, f, g, h] = column(4);
-        table.row([cell.name(), a, b, c, d, e, f, g, h]);
+    let mut heads = vec!["share, queue of path"];
+    heads.extend(RULES);
+    let mut table = Table::new(&heads);
+    for name in CELLS.iter().map(Cell::name) {
+        let medians = RULES.map(|rule| [3, 4].map(|field| median(lines, &name, rule, field)));
+        if medians.iter().all(|[share, _]| share == "-") {
+            continue;
+        }
+        let [a, b, c, d] = medians.map(|both| both.join(" "));
+        table.row([name, a, b, c, d]);
     }
     table.text()
 }
@@ -233,7 +247,7 @@ pub fn table(lines: &str) -> String {
 fn median(lines: &str, cell: &str, rule: &str, field: usize) -> String {
     let of_line = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let is_asked = words.len() > field && words[0] == cell && words[1] == rule;
+        let is_asked = words.len() == FIELDS && words[0] == cell && words[1] == rule;
         is_asked.then(|| words[field].to_owned())
     };
     let mut values: Vec<String> = lines.lines().filter_map(of_line).collect();
@@ -263,6 +277,15 @@ mod tests {
         let lines = lines.into_inner().unwrap();
         assert_eq!(lines.len(), 1, "{lines:?}");
         assert!(lines[0].starts_with(&format!("{filter} 1 0.")), "{lines:?}");
-        assert!(table(&known).contains("0.5"), "medians of what is known");
+        assert!(table(&known).contains("0.5"), "medians of the known runs");
+    }
+
+    #[test]
+    fn a_cut_line_is_run_again() {
+        let filter = "10M-20ms-0%-1BDP-tail cubic 1";
+        let count = AtomicUsize::new(0);
+        assert!(run(&format!("{filter} 0.9"), filter, 1, |_| _ = count.fetch_add(1, Relaxed)));
+        assert_eq!(count.load(Relaxed), 1);
+        assert!(!run("", "no such path", 1, |_| ()), "nothing has this text");
     }
 }
