@@ -71,6 +71,13 @@ impl Site {
         mount(self.consumer(anchor), &name("/p"), &self.directory.path().join("mounted"), options)
     }
 
+    /// A mounted site that serves `content` as `f`; `None`: the test is skipped.
+    pub(crate) fn with_file(content: impl AsRef<[u8]>) -> Option<Self> {
+        let mut site = Site::new();
+        fs::write(site.served("f"), content).unwrap();
+        site.mount().then_some(site)
+    }
+
     /// Mounts, or skips the test: a container may not mount, and an ordinary user needs
     /// fusermount3.
     pub(crate) fn mount(&mut self) -> bool {
@@ -146,11 +153,7 @@ fn files_of_every_size_are_read() {
 
 #[test]
 fn reads_in_any_order_return_their_range() {
-    let mut site = Site::new();
-    fs::write(site.served("f"), content(LONG, 1)).unwrap();
-    if !site.mount() {
-        return;
-    }
+    let Some(site) = Site::with_file(content(LONG, 1)) else { return };
     let (file, all) = (File::open(site.path("f")).unwrap(), content(LONG, 1));
     let mut at = 0;
     for i in 0..200 {
@@ -210,11 +213,7 @@ fn long_directories_list_every_entry() {
 
 #[test]
 fn an_open_file_keeps_its_version() {
-    let mut site = Site::new();
-    fs::write(site.served("f"), content(LONG, 1)).unwrap();
-    if !site.mount() {
-        return;
-    }
+    let Some(site) = Site::with_file(content(LONG, 1)) else { return };
     let mut old = File::open(site.path("f")).unwrap();
     let mut read = Vec::new();
     old.read_to_end(&mut read).unwrap();
@@ -255,11 +254,7 @@ fn files_over_the_read_ahead_limit_are_read() {
 
 #[test]
 fn writes_are_refused() {
-    let mut site = Site::new();
-    fs::write(site.served("f"), "x").unwrap();
-    if !site.mount() {
-        return;
-    }
+    let Some(site) = Site::with_file("x") else { return };
     let errors = [
         fs::write(site.path("g"), "y").unwrap_err(),
         fs::OpenOptions::new().write(true).open(site.path("f")).unwrap_err(),
@@ -293,11 +288,7 @@ fn only_directories_are_mounted() {
 
 #[test]
 fn unmounting_detaches_open_files() {
-    let mut site = Site::new();
-    fs::write(site.served("f"), "x").unwrap();
-    if !site.mount() {
-        return;
-    }
+    let Some(mut site) = Site::with_file("x") else { return };
     let open = File::open(site.path("f")).unwrap();
     site.mounted.take().unwrap().unmount().unwrap();
     assert_eq!(fs::read_dir(site.path("")).unwrap().count(), 0);

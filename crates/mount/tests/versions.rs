@@ -28,11 +28,7 @@ fn replace(site: &Site, content: &[u8]) {
 
 #[test]
 fn a_reopened_unchanged_file_uses_the_page_cache() {
-    let mut site = Site::new();
-    fs::write(site.served("f"), content(LONG, 1)).unwrap();
-    if !site.mount() {
-        return;
-    }
+    let Some(site) = Site::with_file(content(LONG, 1)) else { return };
     let before = site.interests();
     assert!(fs::read(site.path("f")).unwrap() == content(LONG, 1));
     let (read, again) = (site.interests() - before, site.interests());
@@ -45,11 +41,7 @@ fn a_reopened_unchanged_file_uses_the_page_cache() {
 
 #[test]
 fn files_of_another_size_are_read_whole() {
-    let mut site = Site::new();
-    fs::write(site.served("f"), content(LONG, 0)).unwrap();
-    if !site.mount() {
-        return;
-    }
+    let Some(site) = Site::with_file(content(LONG, 0)) else { return };
     let sizes = [LONG, 1000, 0, LONG + 1, 4096];
     for (i, pair) in sizes.windows(2).enumerate() {
         let mut old = File::open(site.path("f")).unwrap();
@@ -67,11 +59,7 @@ fn files_of_another_size_are_read_whole() {
 
 #[test]
 fn a_mapped_file_keeps_its_version() {
-    let mut site = Site::new();
-    fs::write(site.served("f"), content(LONG, 1)).unwrap();
-    if !site.mount() {
-        return;
-    }
+    let Some(site) = Site::with_file(content(LONG, 1)) else { return };
     let mut python = Command::new("python3");
     python.args(["-c", MAP]).arg(site.path("f")).stdin(Stdio::piped()).stdout(Stdio::piped());
     let Ok(mut mapping) = python.spawn() else {
@@ -92,11 +80,7 @@ fn a_mapped_file_keeps_its_version() {
 
 #[test]
 fn a_file_changed_in_place_mixes_no_versions() {
-    let mut site = Site::new();
-    fs::write(site.served("f"), content(LONG, 1)).unwrap();
-    if !site.mount() {
-        return;
-    }
+    let Some(site) = Site::with_file(content(LONG, 1)) else { return };
     let old = File::open(site.path("f")).unwrap();
     let mut piece = vec![0; 100_000];
     old.read_exact_at(&mut piece, 0).unwrap();
