@@ -618,25 +618,54 @@ fn a_long_fast_path_can_be_filled() {
     }
 }
 
+/// 400 Mbit/s over 100 ms in packets of 8,200 octets, behind a cache; its queue holds the capacity.
+const REMOTE: PathModel = PathModel { rtt_ns: 100 * MS, service_ns: 164_000, queue_max: 610, ..CLEAN };
+
+/// Seconds of a fetch of 24,000 pieces over [`REMOTE`], of which the cache has some.
+fn remote_seconds(congestion: Algorithm, lost: u64, seed: u64, is_near: fn(u64) -> bool) -> f64 {
+    let options = Options { congestion, ..Options::default() };
+    let outcome = run(PathModel { is_near, lost, ..REMOTE }, 24_000, options, seed, None);
+    assert_eq!(outcome.failure, None, "{congestion:?} {seed}: {:?}", outcome.counters);
+    outcome.ended_ns as f64 / 1e9
+}
+
+/// Which half of the object a cache has.
+#[expect(clippy::type_complexity, reason = "one list")]
+const HALVES: [(&str, fn(u64) -> bool); 6] = [
+    ("its beginning", |piece| piece < 12_000),
+    ("its end", |piece| piece >= 12_000),
+    ("every second piece", |piece| piece % 2 == 0),
+    ("every second hundred", |piece| piece / 100 % 2 == 0),
+    ("every second thousand", |piece| piece / 1000 % 2 == 0),
+    ("random runs of 64", |piece| (piece / 64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 0),
+];
+
 #[test]
 fn half_of_an_object_in_a_cache_costs_nothing() {
-    let remote = PathModel { rtt_ns: 100 * MS, service_ns: 164_000, queue_max: 610, ..CLEAN };
-    let seconds = |is_near| {
-        let outcome = run(PathModel { is_near, ..remote }, 24_000, Options::default(), 1, None);
-        // An unknown distance costs duplicates at the beginning alone.
-        assert!(outcome.counters.retransmissions < 24_000 / 50, "{:?}", outcome.counters);
-        assert_eq!(outcome.counters.timeouts, 0, "{:?}", outcome.counters);
-        outcome.ended_ns as f64 / 1e9
-    };
-    let far = seconds(|_| false);
-    for (layout, is_near) in [
-        ("its beginning", (|piece| piece < 12_000) as fn(u64) -> bool),
-        ("its end", |piece| piece >= 12_000),
-        ("every second piece", |piece| piece % 2 == 0),
-        ("every second thousand", |piece| piece / 1000 % 2 == 0),
-    ] {
-        let half = seconds(is_near);
-        assert!(half < far, "{half} s with {layout} in the cache, {far} s without");
+    for congestion in [Algorithm::Cubic, Algorithm::Bbr, Algorithm::NbCc, Algorithm::Raaqm, Algorithm::Bbr3] {
+        // Without loss, the published rule fills less of the path if sources alternate.
+        let most = if congestion == Algorithm::Bbr3 { 1.3 } else { 1.0 };
+        let far = remote_seconds(congestion, 0, 1, |_| false);
+        for (layout, is_near) in HALVES {
+            let half = remote_seconds(congestion, 0, 1, is_near);
+            assert!(
+                half < most * far,
+                "{congestion:?}: {half} s with {layout} in the cache, {far} s without"
+            );
+        }
+    }
+}
+
+#[test]
+fn loss_beside_a_cache_stalls_no_fetch() {
+    for congestion in [Algorithm::Cubic, Algorithm::Bbr] {
+        for seed in 1..=5 {
+            let far = remote_seconds(congestion, 10, seed, |_| false);
+            for (layout, is_near) in HALVES {
+                let half = remote_seconds(congestion, 10, seed, is_near);
+                assert!(half < 1.5 * far, "{congestion:?} {seed}: {half} s with {layout}, {far} s without");
+            }
+        }
     }
 }
 

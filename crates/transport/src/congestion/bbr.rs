@@ -269,6 +269,12 @@ impl CongestionControl for Bbr {
         self.window_initial = (packets as f64).max(WINDOW_MIN);
     }
 
+    fn on_farther_source(&mut self, rtt_ns: u64, now_ns: u64) {
+        let new = Bbr::new(self.window_max as usize);
+        // The next Data may all answer repeated Interests, which show no round trip.
+        *self = Bbr { window_initial: self.window_initial, rtt_ns, rtt_seen_at_ns: now_ns, ..new };
+    }
+
     fn pace(&self) -> Option<f64> {
         let gain = match self.phase {
             Phase::Startup => STARTUP_GAIN,
@@ -280,6 +286,9 @@ impl CongestionControl for Bbr {
     }
 
     fn on_data(&mut self, path: &Path, _: bool) {
+        if path.sample.is_beside_path {
+            return;
+        }
         let round_over = self.measure(path);
         self.note_rtt(path);
         self.advance(path, round_over);

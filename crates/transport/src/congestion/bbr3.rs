@@ -542,6 +542,14 @@ impl CongestionControl for Bbr3 {
         self.window = self.window_initial;
     }
 
+    fn on_farther_source(&mut self, rtt_ns: u64, now_ns: u64) {
+        let window_initial = self.window_initial;
+        *self = Bbr3::new(self.window_max as usize);
+        self.begin_with(window_initial as usize);
+        // The next Data may all answer repeated Interests, which show no round trip.
+        self.rtt = RttModel { min_ns: rtt_ns, min_at_ns: now_ns, probed_ns: rtt_ns, probed_at_ns: now_ns };
+    }
+
     fn pace(&self) -> Option<f64> {
         let gain = match self.phase {
             Phase::Startup => STARTUP_PACE,
@@ -556,6 +564,9 @@ impl CongestionControl for Bbr3 {
     }
 
     fn on_data(&mut self, path: &Path, limited: bool) {
+        if path.sample.is_beside_path {
+            return;
+        }
         // The times of Data are as random as the path.
         self.cycle.dice ^= path.now_ns;
         let round_over = self.measure(path);
@@ -627,6 +638,7 @@ mod tests {
                     delivered_before,
                     in_flight_before: self.path.in_flight,
                     lost_before: self.path.lost,
+                    ..Sample::default()
                 };
                 self.bbr.on_data(&self.path, false);
                 if phases.last() != Some(&self.bbr.phase) {

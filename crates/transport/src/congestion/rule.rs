@@ -60,6 +60,8 @@ pub struct Sample {
     pub in_flight_before: usize,
     /// [`Path::lost`] when its Interest was sent.
     pub lost_before: u64,
+    /// The Data came from a cache nearer than the end of the path. All other fields are void.
+    pub is_beside_path: bool,
 }
 
 impl Path {
@@ -109,6 +111,11 @@ pub trait CongestionControl: Debug + Send {
 
     /// Sets the initial window to `packets`, up to its maximum. Only before the first request.
     fn begin_with(&mut self, _packets: usize) {}
+
+    /// Data now also come from a source that is farther than all before, such as the producer
+    /// behind a cache. The path to it is another one, so measurements of the former path are void.
+    /// `rtt_min_ns` is the minimum round trip of the farther source.
+    fn on_farther_source(&mut self, _rtt_min_ns: u64, _now_ns: u64) {}
 
     /// Processes a received Data. `limited`: the window was full, so the window limits the rate.
     fn on_data(&mut self, path: &Path, limited: bool);

@@ -339,8 +339,8 @@ impl Fetch {
             self.sent.push_back((piece, now_ns));
         }
         if let Some(rate) = pace {
-            let interval_ns = (1e9 / rate.max(f64::MIN_POSITIVE)).min(1e9) as u64;
-            self.rate.send_at_ns = self.rate.send_at_ns.max(now_ns.saturating_sub(CATCH_UP_NS)) + interval_ns;
+            let next_ns = self.rate.send_at_ns.max(now_ns.saturating_sub(CATCH_UP_NS));
+            self.rate.send_at_ns = next_ns + rate::interval_ns(rate);
         }
         self.counters.interests += 1;
         self.counters.retransmissions += u64::from(again);
@@ -474,8 +474,13 @@ impl Fetch {
         let Slot { state, attempts, sent_ns, first_sent_ns, before, .. } = was;
         let took_ns = now_ns.saturating_sub(sent_ns);
         let mut round_sent_ns = None;
+        let is_distant = was.is_loss_assumed && self.rtt.is_distant(attempts, took_ns);
         if attempts == 1 {
             round_sent_ns = self.rtt.sample(sent_ns, now_ns); // unambiguous (RFC 6298, 3)
+        } else if is_distant {
+            self.counters.spurious += 1;
+            self.rtt.sample(first_sent_ns, now_ns);
+            self.rtt.spurious(first_sent_ns, now_ns);
         } else if state == PieceState::Lost
             || took_ns < rtt_min_ns / 4 * 3
             || (was.is_loss_assumed && took_ns > self.rtt.early_ns())
@@ -495,12 +500,20 @@ impl Fetch {
             self.in_flight -= 1;
         }
         self.counters.data += 1;
-        // A near cache does not show the length of the path that the window fills.
-        let is_of_path = attempts == 1 && self.rtt.is_of_farther();
-        self.rate.measure(before, sent_ns, is_of_path.then_some(took_ns), now_ns);
-        self.span.turn(self.base, self.rate.delivered.pieces, self.rtt.smoothed_ns(), now_ns);
+        let is_sampled = attempts == 1;
+        if is_sampled && self.rtt.is_beside_path() {
+            self.rate.pass(self.control.pace());
+        } else {
+            // A near cache does not show the length of the path that the window fills.
+            let is_of_path = is_sampled && self.rtt.is_of_farther();
+            self.rate.measure(before, sent_ns, is_of_path.then_some(took_ns), now_ns);
+        }
+        self.span.turn(self.base, self.counters.data, self.rtt.smoothed_ns(), now_ns);
         self.note_arrival(now_ns);
         self.losses.count_data();
+        if self.rtt.confirm_farther(took_ns, now_ns) {
+            self.control.on_farther_source(self.rtt.farthest_min_ns(), now_ns);
+        }
         let path = self.path(now_ns); // with this Data counted
         self.control.on_data(&path, limited);
         if arrival.marked {

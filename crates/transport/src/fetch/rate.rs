@@ -62,7 +62,17 @@ impl Rate {
             delivered_before: before.pieces,
             in_flight_before: before.in_flight,
             lost_before: before.lost,
+            is_beside_path: false,
         };
+    }
+
+    /// Measures nothing, because the Data of a near source took nothing of the path that `pace` is
+    /// for. The next request may leave earlier for the same reason.
+    pub(super) fn pass(&mut self, pace: Option<f64>) {
+        self.sample = Sample { is_beside_path: true, ..Sample::default() };
+        if let Some(rate) = pace {
+            self.send_at_ns = self.send_at_ns.saturating_sub(interval_ns(rate));
+        }
     }
 
     /// Keeps the state when a lost Interest was sent, for the controller.
@@ -70,4 +80,9 @@ impl Rate {
         self.sample.in_flight_before = before.in_flight;
         self.sample.lost_before = before.lost;
     }
+}
+
+/// The time between two requests at `rate` per second, at most a second.
+pub(super) fn interval_ns(rate: f64) -> u64 {
+    (1e9 / rate.max(f64::MIN_POSITIVE)).min(1e9) as u64
 }

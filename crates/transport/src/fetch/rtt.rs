@@ -49,6 +49,10 @@ const APART_NS: u64 = 10_000_000;
 /// Time without round trips after which a source is forgotten, at least four round trips.
 const IDLE_NS: u64 = 1_000_000_000;
 
+/// Number of answers in a row that show a distant source. Losses seldom strike so many Interests
+/// twice.
+const DISTANT_ANSWERS: u8 = 8;
+
 /// Statistics of the round trips so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rtt {
@@ -56,10 +60,18 @@ pub(super) struct Rtt {
     far: Option<Source>,
     /// Whether the latest round trip was of the far source.
     is_far: bool,
+    /// Whether the far source is farther than all before, and not confirmed yet.
+    is_far_new: bool,
+    /// Whether answers of the near source overtook those of the far one, so that both answer now.
+    is_mixed: bool,
+    /// The latest sending time of an Interest that the near source answered.
+    near_sent_ns: u64,
     /// The latest round trip, and the sending time of its Interest.
     last_ns: u64,
     last_sent_ns: u64,
     max: Extreme,
+    /// Answers in a row to Interests whose repetition was lost, too, as it seems.
+    distant: u8,
     backoff: u32,
     reordering: Reordering,
 }
@@ -76,6 +88,7 @@ struct Source {
     previous_round_min_ns: u64,
     round_began_ns: u64,
     round_ends_at_ns: u64,
+    first_sampled_at_ns: u64,
     sampled_at_ns: u64,
 }
 
@@ -116,6 +129,9 @@ impl Source {
         self.round_trip.add(rtt_ns);
         self.min.update(rtt_ns, now_ns, MIN_WINDOW_NS, u64::min);
         self.recent_ns[self.samples % RECENT] = rtt_ns;
+        if self.samples == 0 {
+            self.first_sampled_at_ns = now_ns;
+        }
         self.samples += 1;
         self.sampled_at_ns = now_ns;
         let mut over = None;
@@ -152,6 +168,11 @@ impl Rtt {
         // 0 means that there is no measurement.
         let rtt_ns = now_ns.saturating_sub(sent_ns).max(1);
         self.is_far = self.classify(rtt_ns, sent_ns, now_ns);
+        if self.is_far {
+            self.is_mixed |= sent_ns.saturating_add(APART_NS) < self.near_sent_ns;
+        } else {
+            self.near_sent_ns = self.near_sent_ns.max(sent_ns);
+        }
         (self.last_ns, self.last_sent_ns) = (rtt_ns, sent_ns);
         self.max.update(rtt_ns, now_ns, MAX_WINDOW_NS, u64::max);
         // A new measurement ends the backoff (RFC 6298, 5).
@@ -178,17 +199,33 @@ impl Rtt {
         if let Some(far) = &self.far {
             return rtt_ns > self.near.min_ns().midpoint(far.min_ns());
         }
+        self.is_mixed = false;
         let between_ns = sent_ns.saturating_sub(self.last_sent_ns);
         let (less_ns, more_ns) = (rtt_ns.min(self.last_ns), rtt_ns.max(self.last_ns));
         if self.last_ns == 0 || !is_apart(less_ns.saturating_add(between_ns), more_ns) {
             return false;
         }
-        if rtt_ns == more_ns {
+        self.is_far_new = rtt_ns == more_ns;
+        if self.is_far_new {
             self.far = Some(Source::default());
             return true;
         }
         self.far = Some(std::mem::take(&mut self.near));
         false
+    }
+
+    /// Returns true once for a source that is farther than all before: the path of the fetch is
+    /// another one. The Data that arrived now took `took_ns` since the last of its Interests.
+    ///
+    /// The answers of a host that was busy for a moment arrive at once, so the source counts only
+    /// after answers over half a round trip. Those to repeated Interests count, too: after a burst
+    /// into a full queue there may be no others for long.
+    pub(super) fn confirm_farther(&mut self, took_ns: u64, now_ns: u64) -> bool {
+        let Some(far) = self.far.as_ref().filter(|_| self.is_far_new) else { return false };
+        let is_confirmed = took_ns > self.near.min_ns().midpoint(far.min_ns())
+            && now_ns.saturating_sub(far.first_sampled_at_ns) >= far.min_ns() / 2;
+        self.is_far_new = !is_confirmed;
+        is_confirmed
     }
 
     fn current(&self) -> &Source {
@@ -208,6 +245,12 @@ impl Rtt {
     /// source, or it is the far one.
     pub(super) fn is_of_farther(&self) -> bool {
         self.is_far || self.far.is_none()
+    }
+
+    /// Returns true if the latest round trip is that of a near source beside a far one. Its answer
+    /// is no evidence about the path that the window fills.
+    pub(super) fn is_beside_path(&self) -> bool {
+        self.is_mixed && !self.is_of_farther()
     }
 
     /// Doubles the timeout, because one passed without any Data.
@@ -268,6 +311,18 @@ impl Rtt {
         self.early_ns() > EARLY_NS_MIN
     }
 
+    /// Counts an answer to an Interest that was sent `attempts` times, the last time `took_ns` ago,
+    /// because its first loss was assumed. Returns true after [`DISTANT_ANSWERS`] in a row needed
+    /// three attempts, and came sooner or later than those of known sources: they answer the first
+    /// Interests, from farther than the repetition waits.
+    pub(super) fn is_distant(&mut self, attempts: u8, took_ns: u64) -> bool {
+        let late_ns = self.farther().round_trip.late_ns().unwrap_or(u64::MAX);
+        let is_other = took_ns < self.near.min_ns() / 4 * 3 || took_ns > late_ns;
+        let is_evidence = attempts > 2 && is_other;
+        self.distant = if is_evidence { self.distant.saturating_add(1) } else { self.distant / 2 };
+        self.distant >= DISTANT_ANSWERS
+    }
+
     /// [`Rtt::early_ns`] for an Interest that was sent `attempts` times, more than once. From the
     /// fourth time on it grows, up to the timeout, because routers suppress Interests that are
     /// repeated too soon, and because a full queue stays full for a while.
@@ -279,6 +334,11 @@ impl Rtt {
     /// The minimum round trip of the source of the latest one.
     pub(super) fn min_ns(&self) -> u64 {
         self.current().min_ns()
+    }
+
+    /// The minimum round trip of the farthest source.
+    pub(super) fn farthest_min_ns(&self) -> u64 {
+        self.farther().min_ns()
     }
 
     /// The minimum round trip of the nearest source.
