@@ -669,6 +669,50 @@ fn loss_beside_a_cache_stalls_no_fetch() {
     }
 }
 
+/// A window of 100 until the first mark, then of 2.
+#[derive(Debug)]
+struct Collapsing(usize);
+
+impl CongestionControl for Collapsing {
+    fn window(&self) -> usize {
+        self.0
+    }
+
+    fn on_data(&mut self, _: &Path, _: bool) {}
+
+    fn on_congestion(&mut self, _: &Path, _: Signal) -> bool {
+        self.0 = 2;
+        true
+    }
+}
+
+#[test]
+fn silence_beyond_a_smaller_window_ends() {
+    let mut fetch = Fetch::new(Options::default(), 0).with_control(Box::new(Collapsing(100)));
+    fetch.set_end(1000).unwrap();
+    assert_eq!(std::iter::from_fn(|| fetch.request(0)).count(), 100);
+    fetch.on_data(0, Arrival { marked: true, ..Arrival::at(20 * MS) });
+    fetch.advance(1);
+    assert_eq!((fetch.window(), fetch.request(20 * MS)), (2, None));
+    // All else is lost. The probe and each timeout request one piece again, although 99 count as
+    // outstanding.
+    for _ in 0..3 {
+        let now_ns = fetch.next_timeout_ns();
+        fetch.expire(now_ns);
+        assert!(fetch.request(now_ns).is_some(), "{:?}", fetch.counters());
+        assert_eq!(fetch.request(now_ns), None);
+    }
+    // Its answer shows that the earlier ones are lost.
+    let mut now_ns = fetch.next_timeout_ns();
+    fetch.on_data(1, Arrival::at(now_ns - 1));
+    for _ in 0..10 {
+        now_ns = fetch.next_timeout_ns();
+        fetch.expire(now_ns);
+    }
+    assert!(fetch.counters().losses >= 90, "{:?}", fetch.counters());
+    assert_eq!(fetch.failure(), None);
+}
+
 #[test]
 fn a_lost_tail_is_repeated_after_two_round_trips() {
     let mut fetch = Fetch::new(Options { congestion: Algorithm::Fixed(10), ..Options::default() }, 0);

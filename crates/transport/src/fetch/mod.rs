@@ -100,6 +100,10 @@ struct Silence {
     gave_up: bool,
     /// Whether an Interest was repeated as a probe since the last Data.
     probed: bool,
+    /// Whether one lost piece may be requested although the window is full. After silence the
+    /// outstanding Interests may all be lost, and the window may have become smaller than their
+    /// number.
+    beyond_window: bool,
 }
 
 /// Nacks, and the pause after them.
@@ -189,6 +193,7 @@ impl Fetch {
                 received: false,
                 gave_up: false,
                 probed: false,
+                beyond_window: false,
             },
             refusals: Refusals { pause_ns: PAUSE_NS.0, ..Refusals::default() },
             counters: Counters::default(),
@@ -282,7 +287,7 @@ impl Fetch {
     pub fn request(&mut self, now_ns: u64) -> Option<u64> {
         if self.failure.is_some()
             || now_ns < self.refusals.paused_until_ns.max(self.rate.held_until_ns)
-            || self.in_flight >= self.window()
+            || !self.has_room()
         {
             return None;
         }
@@ -309,6 +314,7 @@ impl Fetch {
             // Time without requests does not count as silence.
             self.silence.received_at_ns = self.silence.received_at_ns.max(now_ns);
         }
+        self.silence.beyond_window = false;
         let slot = self.slot(piece)?;
         if slot.attempts >= attempts_max {
             self.failure =
@@ -345,6 +351,11 @@ impl Fetch {
         self.counters.interests += 1;
         self.counters.retransmissions += u64::from(again);
         Some(piece)
+    }
+
+    /// Returns true if the window, or a timeout, allows one more Interest.
+    fn has_room(&self) -> bool {
+        self.in_flight < self.window() || (self.silence.beyond_window && !self.lost.is_empty())
     }
 
     fn next_lost(&mut self) -> Option<u64> {
@@ -530,6 +541,7 @@ impl Fetch {
         self.silence.received = true;
         self.silence.gave_up = false;
         self.silence.probed = false;
+        self.silence.beyond_window = false;
         self.silence.received_at_ns = now_ns;
         self.silence.quiet_since_ns = now_ns;
         self.refusals.since_ns = None;
@@ -631,7 +643,7 @@ impl Fetch {
     fn paced_ns(&self) -> u64 {
         let Rate { send_at_ns, held_until_ns, .. } = self.rate;
         let held_back = (self.control.pace().is_some() || held_until_ns > 0)
-            && self.in_flight < self.window()
+            && self.has_room()
             && (!self.lost.is_empty() || self.has_new());
         let paced_ns = send_at_ns.max(held_until_ns).max(self.refusals.paused_until_ns);
         if held_back { paced_ns } else { u64::MAX }

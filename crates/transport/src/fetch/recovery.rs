@@ -85,6 +85,7 @@ impl Fetch {
         if !std::mem::replace(&mut self.silence.probed, true) && self.rtt.probe_ns().is_some() {
             self.counters.probes += 1;
             self.lose(piece);
+            self.silence.beyond_window = true;
             return;
         }
         if now_ns.saturating_sub(self.silence.received_at_ns) >= self.options.silence_ns_max {
@@ -94,6 +95,7 @@ impl Fetch {
         }
         self.counters.timeouts += 1;
         self.lose(piece);
+        self.silence.beyond_window = true;
         self.rtt.back_off(); // RFC 6298, 5.5
         self.silence.quiet_since_ns = now_ns;
     }
