@@ -11,7 +11,10 @@ use std::net::{IpAddr, Ipv6Addr};
 
 /// The names by which browsers may call a page, beside addresses and `localhost`.
 #[derive(Clone, Debug, Default)]
-pub struct PageHosts(Vec<String>);
+pub struct PageHosts {
+    names: Vec<String>,
+    is_encrypted: bool,
+}
 
 /// The reason for which a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +30,16 @@ pub enum PageRefusal {
 impl PageHosts {
     /// Permits `names`, besides addresses and `localhost`.
     pub fn new(names: Vec<String>) -> Self {
-        PageHosts(names)
+        PageHosts { names, is_encrypted: false }
+    }
+
+    /// Declares that the page is served over TLS: its own origin begins with `https`.
+    pub fn over_tls(self) -> Self {
+        PageHosts { is_encrypted: true, ..self }
+    }
+
+    fn scheme(&self) -> &'static str {
+        if self.is_encrypted { "https" } else { "http" }
     }
 
     /// Checks whether a request for `target` (RFC 9112, 3.2) with these header fields may be
@@ -58,12 +70,12 @@ impl PageHosts {
         // An absolute target stands for Host (RFC 9112, 3.2.2): the two must be equal.
         if let Some((scheme, rest)) = target.split_once("://").filter(|_| !target.starts_with('/')) {
             let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-            if !scheme.eq_ignore_ascii_case("http") || !authority.eq_ignore_ascii_case(host) {
+            if !scheme.eq_ignore_ascii_case(self.scheme()) || !authority.eq_ignore_ascii_case(host) {
                 return Err(PageRefusal::Host);
             }
         }
         // Browsers send the origin of a request; other programs do not.
-        let is_foreign = origins.into_iter().any(|origin| !is_origin(origin, host))
+        let is_foreign = origins.into_iter().any(|origin| !self.is_origin(origin, host))
             || sites.into_iter().any(|site| site != b"same-origin" && site != b"none");
         if is_foreign { Err(PageRefusal::Site) } else { Ok(()) }
     }
@@ -81,15 +93,18 @@ impl PageHosts {
                 Named::Other(name) => {
                     name.parse::<IpAddr>().is_ok_and(|address| address.is_ipv4())
                         || name.eq_ignore_ascii_case("localhost")
-                        || self.0.iter().any(|ours| ours.eq_ignore_ascii_case(name))
+                        || self.names.iter().any(|ours| ours.eq_ignore_ascii_case(name))
                 }
             }
     }
-}
 
-/// Returns true if `origin` is that of the page itself, at `host`.
-fn is_origin(origin: &[u8], host: &str) -> bool {
-    origin.strip_prefix(b"http://").is_some_and(|origin| origin.eq_ignore_ascii_case(host.as_bytes()))
+    /// Returns true if `origin` is that of the page itself, at `host`.
+    fn is_origin(&self, origin: &[u8], host: &str) -> bool {
+        let authority = origin.strip_prefix(self.scheme().as_bytes());
+        authority
+            .and_then(|rest| rest.strip_prefix(b"://"))
+            .is_some_and(|origin| origin.eq_ignore_ascii_case(host.as_bytes()))
+    }
 }
 
 /// The host of an authority.
@@ -196,6 +211,22 @@ mod tests {
             ("Sec-Fetch-Site", "", Err(Site)),
         ] {
             assert_eq!(check("/", &[("Host", "localhost:1"), (field, value)]), checked, "{field}: {value}");
+        }
+    }
+
+    #[test]
+    fn over_tls_the_own_origin_is_https() {
+        let hosts = PageHosts::new(Vec::new()).over_tls();
+        for (target, origin, checked) in [
+            ("/", "https://localhost:1", Ok(())),
+            ("/", "http://localhost:1", Err(Site)),
+            ("/", "https://localhost:2", Err(Site)),
+            ("https://localhost:1/", "https://localhost:1", Ok(())),
+            ("http://localhost:1/", "https://localhost:1", Err(Host)),
+        ] {
+            let fields = [("Host", "localhost:1"), ("Origin", origin)];
+            let fields = fields.iter().map(|(name, value)| (*name, value.as_bytes()));
+            assert_eq!(hosts.check(target, fields), checked, "{target} {origin}");
         }
     }
 }

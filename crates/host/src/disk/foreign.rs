@@ -34,6 +34,11 @@ pub enum UntrustedFile {
         /// Its group.
         gid: u32,
     },
+    /// It is secret, and others have permissions for it.
+    Exposed {
+        /// Its permissions.
+        mode: u32,
+    },
 }
 
 impl fmt::Display for UntrustedFile {
@@ -49,6 +54,9 @@ impl fmt::Display for UntrustedFile {
             UntrustedFile::OtherName => f.write_str("has another name too"),
             UntrustedFile::Writable { mode, gid } if mode & OTHERS_WRITE == 0 => {
                 write!(f, "may be written by group {gid} (mode {:03o})", mode & 0o777)
+            }
+            UntrustedFile::Exposed { mode } => {
+                write!(f, "is secret, but others may open it (mode {:03o})", mode & 0o777)
             }
             UntrustedFile::Writable { mode, .. } => {
                 write!(f, "may be written by all users (mode {:03o})", mode & 0o777)
@@ -141,7 +149,7 @@ impl Writers {
         self.check_mode(found)
     }
 
-    fn check_owner(&self, found: &Stat) -> Result<(), UntrustedFile> {
+    pub(super) fn check_owner(&self, found: &Stat) -> Result<(), UntrustedFile> {
         if self.is_owner(found.st_uid) { Ok(()) } else { Err(UntrustedFile::OtherUser { uid: found.st_uid }) }
     }
 

@@ -29,7 +29,7 @@ pub use self::beneath::{Links, open_again, open_beneath, open_by_component};
 pub use self::folder::Folder;
 pub use self::foreign::{OpenError, UntrustedFile, Writers};
 pub use self::lock::Lock;
-pub use self::named::{open_named, open_named_file, read_named};
+pub use self::named::{open_named, open_named_file, read_named, read_named_secret};
 
 #[cfg(feature = "faults")]
 use self::{

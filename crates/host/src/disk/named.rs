@@ -54,6 +54,22 @@ pub fn read_named(path: &Path, octets_max: u64) -> Result<Vec<u8>, OpenError> {
     Ok(read_all(&open_named_file(path)?, octets_max)?)
 }
 
+/// The content of the secret file that `path` names, of at most `octets_max`. Only this user or
+/// root may own it, and no other user may have a permission for it.
+///
+/// # Errors
+/// As of [`read_named`]; others own it or may open it.
+pub fn read_named_secret(path: &Path, octets_max: u64) -> Result<Vec<u8>, OpenError> {
+    let file = open_named_file(path)?;
+    let found = fstat(&file)?;
+    Writers::this_user().or_root().check_owner(&found)?;
+    // An access control list is visible in the permissions of the group, which are its mask.
+    if found.st_mode & 0o077 != 0 {
+        return Err(UntrustedFile::Exposed { mode: found.st_mode }.into());
+    }
+    Ok(read_all(&file, octets_max)?)
+}
+
 /// Reads the rest of `file`, at most `octets_max`.
 pub(super) fn read_all(file: &std::fs::File, octets_max: u64) -> io::Result<Vec<u8>> {
     let mut octets = Vec::new();
@@ -136,7 +152,7 @@ fn check_link(folder: &Stat, link: &Stat) -> Result<(), UntrustedFile> {
 mod tests {
     use super::*;
     use namely_testkit::{Need, skip};
-    use std::os::unix::fs::{lchown, symlink};
+    use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 
     fn read(path: &Path) -> Result<Vec<u8>, OpenError> {
         read_named(path, 16)
@@ -176,6 +192,35 @@ mod tests {
         std::fs::write(at("past-limit"), [0; 17]).unwrap();
         assert_eq!(read(&at("at-limit")).unwrap().len(), 16);
         assert!(read(&at("past-limit")).is_err());
+    }
+
+    #[test]
+    fn a_secret_that_others_may_open_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key.pem");
+        std::fs::write(&path, "key").unwrap();
+        let with_mode = |mode: u32| {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            read_named_secret(&path, 16)
+        };
+        for mode in [0o600, 0o400] {
+            assert_eq!(with_mode(mode).unwrap(), b"key", "{mode:o}");
+        }
+        for mode in [0o640, 0o604, 0o620, 0o610, 0o644] {
+            let error = with_mode(mode).unwrap_err();
+            let found = matches!(error, OpenError::UntrustedFile(UntrustedFile::Exposed { mode: found })
+                if found & 0o777 == mode);
+            assert!(found && error.to_string().contains(&format!("{mode:o}")), "{mode:o}: {error}");
+        }
+        with_mode(0o600).unwrap();
+        if rustix::process::geteuid().is_root() {
+            lchown(&path, Some(65_534), None).unwrap();
+            let error = read_named_secret(&path, 16).unwrap_err();
+            assert!(
+                matches!(error, OpenError::UntrustedFile(UntrustedFile::OtherUser { uid: 65_534 })),
+                "{error}"
+            );
+        }
     }
 
     #[test]
