@@ -17,7 +17,7 @@ use crate::Counters;
 /// # Limit
 /// The connection is closed.
 /// - Counter: `slow`
-/// - Tests: `a_stalled_client_is_disconnected`
+/// - Tests: `a_stalled_client_is_disconnected`, `a_stalled_client_over_tls_is_disconnected`
 pub const SLOW_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Octets that wait in the kernel until a client reads them. They are few, so that a slow page does

@@ -9,6 +9,8 @@ pub struct Counters {
     pub requests: AtomicU64,
     /// Connections that were one more than there may be.
     pub refused_full: AtomicU64,
+    /// Connections without a complete TLS handshake, above all requests by HTTP without TLS.
+    pub refused_handshake: AtomicU64,
     /// Requests with a Host that the page does not accept.
     pub refused_host: AtomicU64,
     /// Requests without the token, or with another.

@@ -4,6 +4,7 @@
 //! `namely_host::web` decides the hosts and sites that may be named.
 
 use std::net::SocketAddr;
+use std::sync::{PoisonError, RwLock};
 
 use http::header::{self, HeaderValue};
 use http::{HeaderMap, Request};
@@ -20,7 +21,7 @@ const CSP: HeaderValue = HeaderValue::from_static(
 #[derive(Debug)]
 pub(crate) struct Guard {
     token: String,
-    hosts: PageHosts,
+    hosts: RwLock<PageHosts>,
     reading_needs_token: bool,
 }
 
@@ -35,15 +36,20 @@ pub(crate) enum Refusal {
 
 impl Guard {
     /// A guard with a new token; `None` if the system has no randomness.
-    pub(crate) fn new(address: SocketAddr, hosts: Vec<String>) -> Option<Self> {
+    pub(crate) fn new(address: SocketAddr, hosts: PageHosts) -> Option<Self> {
         let octets = namely_host::random::<16>().ok()?;
         let token = octets.iter().map(|octet| format!("{octet:02x}")).collect();
-        let hosts = PageHosts::new(hosts);
-        Some(Guard { token, hosts, reading_needs_token: !address.ip().to_canonical().is_loopback() })
+        let reading_needs_token = !is_loopback(address);
+        Some(Guard { token, hosts: RwLock::new(hosts), reading_needs_token })
     }
 
     pub(crate) fn token(&self) -> &str {
         &self.token
+    }
+
+    /// Changes the hosts by which browsers may address the page.
+    pub(crate) fn set_hosts(&self, hosts: PageHosts) {
+        *self.hosts.write().unwrap_or_else(PoisonError::into_inner) = hosts;
     }
 
     pub(crate) fn reading_needs_token(&self) -> bool {
@@ -53,7 +59,8 @@ impl Guard {
     /// Checks that a request is addressed to this page, and was sent by this page or by no page.
     pub(crate) fn check_host<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
         let fields = request.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-        self.hosts.check(&request.uri().to_string(), fields).map_err(Refusal::Page)
+        let hosts = self.hosts.read().unwrap_or_else(PoisonError::into_inner);
+        hosts.check(&request.uri().to_string(), fields).map_err(Refusal::Page)
     }
 
     /// Checks that a request may read the routers' state.
@@ -68,6 +75,11 @@ impl Guard {
         // Hashes are compared in constant time, and reveal nothing of how much of a token is right.
         if blake3::hash(given) == blake3::hash(self.token.as_bytes()) { Ok(()) } else { Err(Refusal::Token) }
     }
+}
+
+/// Returns true if only programs of this machine reach `address`.
+pub(crate) fn is_loopback(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
 }
 
 /// Sets the headers of every response.
@@ -97,7 +109,8 @@ mod tests {
 
     #[test]
     fn foreign_hosts_and_sites_are_refused() {
-        let guard = Guard::new(([127, 0, 0, 1], 9465).into(), vec!["lab.example".into()]).unwrap();
+        let guard =
+            Guard::new(([127, 0, 0, 1], 9465).into(), PageHosts::new(vec!["lab.example".into()])).unwrap();
         for (target, host, field, checked) in [
             ("/", "lab.example:80", None, Ok(())),
             ("http://lab.example:80/", "lab.example:80", None, Ok(())),
@@ -120,7 +133,7 @@ mod tests {
         for (address, is_needed) in
             [("127.0.0.1:1", false), ("[::1]:1", false), ("0.0.0.0:1", true), ("192.0.2.1:1", true)]
         {
-            let guard = Guard::new(address.parse().unwrap(), Vec::new()).unwrap();
+            let guard = Guard::new(address.parse().unwrap(), PageHosts::default()).unwrap();
             assert_eq!(guard.check_reading(&HeaderMap::new()).is_err(), is_needed, "{address}");
             let right = headers(&[(header::AUTHORIZATION, &format!("Bearer {}", guard.token()))]);
             assert_eq!((guard.check_reading(&right), guard.check_token(&right)), (Ok(()), Ok(())));

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::PrometheusUrl;
+use crate::{CertificateFiles, PrometheusUrl};
 
 /// Routers of one dashboard.
 ///
@@ -23,7 +23,10 @@ pub struct Options {
     pub trust_router_of: String,
     /// The trust in producers of fetched Data.
     pub trust: namely_socket::Trust,
-    /// Names by which browsers may address the server, beside addresses and `localhost`.
+    /// The certificate for HTTPS. Without one, the page is served on this machine alone.
+    pub certificate: Option<CertificateFiles>,
+    /// Names by which browsers may address the server, beside addresses, `localhost` and the names
+    /// of the certificate.
     pub hosts: Vec<String>,
     /// Interval at which routers are polled while a page watches.
     pub interval: Duration,
@@ -39,6 +42,7 @@ impl Default for Options {
             routers: vec![None],
             trust_router_of: String::new(),
             trust: namely_socket::Trust::User,
+            certificate: None,
             hosts: Vec::new(),
             interval: Duration::from_secs(1),
             prometheus: None,

@@ -7,12 +7,14 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::Counters;
 use crate::answer::{Site, answer};
 use crate::connection::{Connection, SLOW_TIMEOUT};
 use crate::connection_slots::{ConnectionSlot, ConnectionSlots};
+use crate::tls::{HANDSHAKE_TIMEOUT, Tls};
 
 /// Octets of the request line and headers of a dashboard's client.
 ///
@@ -30,24 +32,34 @@ pub const REQUEST_OCTETS_MAX: usize = 16 * 1024;
 /// - Tests: `half_a_request_times_out`
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// [`REQUEST_TIMEOUT`] in a slot that is reserved for holders of the token.
+/// [`REQUEST_TIMEOUT`] and [`HANDSHAKE_TIMEOUT`] in a slot that is reserved for holders of the
+/// token.
 const KEPT_TIMEOUT: Duration = Duration::from_secs(2);
 
 const FULL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-pub(crate) async fn accept(listener: TcpListener, site: Arc<Site>) {
+/// Serves clients, over `tls` if there is one.
+pub(crate) async fn accept(listener: TcpListener, site: Arc<Site>, tls: Option<Arc<Tls>>) {
     let slots = Arc::<ConnectionSlots>::default();
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => match slots.enter() {
+            Ok((stream, client)) => match slots.enter(client.ip()) {
                 Some(slot) => {
-                    let timeout = if slot.is_kept() { KEPT_TIMEOUT } else { REQUEST_TIMEOUT };
-                    tokio::spawn(converse(stream, site.clone(), Arc::new(slot), timeout));
+                    tokio::spawn(converse(
+                        stream,
+                        site.clone(),
+                        tls.clone(),
+                        Times::of(&slot),
+                        Arc::new(slot),
+                    ));
                 }
                 None => {
                     Counters::count(&site.counters.refused_full);
-                    refuse(stream).await;
+                    // A client of TLS could not read it.
+                    if tls.is_none() {
+                        refuse(stream).await;
+                    }
                 }
             },
             // Probably no descriptor is left. A client that disconnects frees one.
@@ -67,19 +79,41 @@ async fn refuse(stream: TcpStream) {
     }
 }
 
-async fn converse(stream: TcpStream, site: Arc<Site>, slot: Arc<ConnectionSlot>, timeout: Duration) {
+/// The time that a client has for each step.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    handshake: Duration,
+    request: Duration,
+}
+
+impl Times {
+    fn of(slot: &ConnectionSlot) -> Self {
+        if slot.is_kept() {
+            Times { handshake: KEPT_TIMEOUT, request: KEPT_TIMEOUT }
+        } else {
+            Times { handshake: HANDSHAKE_TIMEOUT, request: REQUEST_TIMEOUT }
+        }
+    }
+}
+
+/// Serves a client until one of the two ends the connection, or the slot is needed for another.
+async fn converse(
+    stream: TcpStream,
+    site: Arc<Site>,
+    tls: Option<Arc<Tls>>,
+    times: Times,
+    slot: Arc<ConnectionSlot>,
+) {
     let counters = site.counters.clone();
-    let connection = Connection::new(stream, counters.clone(), SLOW_TIMEOUT);
-    let request_slot = slot.clone();
-    let service = service_fn(move |request| {
-        let (site, slot) = (site.clone(), request_slot.clone());
-        async move { Ok::<_, Infallible>(answer(&site, &slot, request).await) }
-    });
-    let serving = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(timeout)
-        .max_buf_size(REQUEST_OCTETS_MAX)
-        .serve_connection(TokioIo::new(connection), service);
+    let serving = async {
+        match tls {
+            None => serve(Connection::new(stream, counters.clone(), SLOW_TIMEOUT), site, &slot, times).await,
+            Some(tls) => match tls.negotiate(stream, &counters, times.handshake).await {
+                Some(connection) => serve(connection, site, &slot, times).await,
+                None => Ok(()),
+            },
+        }
+    };
     let served = tokio::select! {
         served = serving => served,
         () = slot.evicted() => {
@@ -95,10 +129,30 @@ async fn converse(stream: TcpStream, site: Arc<Site>, slot: Arc<ConnectionSlot>,
     }
 }
 
+async fn serve(
+    connection: impl AsyncRead + AsyncWrite + Unpin,
+    site: Arc<Site>,
+    slot: &Arc<ConnectionSlot>,
+    times: Times,
+) -> hyper::Result<()> {
+    let service = service_fn(|request| {
+        let (site, slot) = (site.clone(), slot.clone());
+        async move { Ok::<_, Infallible>(answer(&site, &slot, request).await) }
+    });
+    http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(times.request)
+        .max_buf_size(REQUEST_OCTETS_MAX)
+        .serve_connection(TokioIo::new(connection), service)
+        .await
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
     use std::sync::atomic::Ordering;
+
+    use namely_host::web::PageHosts;
 
     use super::*;
     use crate::feed::Feed;
@@ -109,16 +163,17 @@ mod tests {
     /// requests.
     fn reply(request: &[u8], timeout: Duration) -> (Vec<u8>, Arc<Counters>) {
         let counters = Arc::new(Counters::default());
-        let guard = Arc::new(Guard::new(([127, 0, 0, 1], 0).into(), Vec::new()).unwrap());
+        let guard = Arc::new(Guard::new(([127, 0, 0, 1], 0).into(), PageHosts::default()).unwrap());
         let site = Site::new(Options::default(), guard, Feed::new(1, counters.clone()), counters.clone());
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
         runtime.spawn(async move {
-            let slot = Arc::new(Arc::<ConnectionSlots>::default().enter().unwrap());
-            let (stream, _) = listener.accept().await.unwrap();
-            converse(stream, Arc::new(site), slot, timeout).await;
+            let (stream, client) = listener.accept().await.unwrap();
+            let slot = Arc::new(Arc::<ConnectionSlots>::default().enter(client.ip()).unwrap());
+            let times = Times { handshake: timeout, request: timeout };
+            converse(stream, Arc::new(site), None, times, slot).await;
         });
         let mut stream = std::net::TcpStream::connect(address).unwrap();
         stream.write_all(request).unwrap();

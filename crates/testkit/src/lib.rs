@@ -11,9 +11,10 @@
 //! Snapshots: results as text in the repository ([`snapshot`]).
 //!
 //! Names and packets that many tests need: [`name`], [`names`], `signed`, [`hash`]. The feature
-//! `hostile` adds peers that attack.
+//! `hostile` adds peers that attack. [`SelfSigned`]: a certificate for a TLS server.
 #![forbid(unsafe_code)]
 
+mod certificate;
 #[cfg(feature = "disk")]
 mod faulty_disk;
 mod folder;
@@ -25,6 +26,7 @@ mod snapshot;
 mod stop;
 mod wait;
 
+pub use certificate::SelfSigned;
 #[cfg(feature = "disk")]
 pub use faulty_disk::{on_faulty_disk, survivals};
 pub use folder::copy_private;

@@ -107,12 +107,7 @@ impl World {
 
     /// The answer to a request of these lines and this body.
     pub fn ask(&self, lines: &str, body: &str) -> Answer {
-        let mut stream = self.connect();
-        let octets = body.len();
-        let length = if body.is_empty() { String::new() } else { format!("Content-Length: {octets}\r\n") };
-        let request = format!("{}\r\n{length}Connection: close\r\n\r\n{body}", lines.trim_end());
-        let _ = stream.write_all(request.as_bytes());
-        answer(stream)
+        ask(self.connect(), lines, body)
     }
 
     pub fn get(&self, path: &str) -> Answer {
@@ -133,8 +128,17 @@ impl World {
     }
 }
 
+/// The answer to a request of these lines and this body.
+pub fn ask(mut stream: impl Read + Write, lines: &str, body: &str) -> Answer {
+    let octets = body.len();
+    let length = if body.is_empty() { String::new() } else { format!("Content-Length: {octets}\r\n") };
+    let request = format!("{}\r\n{length}Connection: close\r\n\r\n{body}", lines.trim_end());
+    let _ = stream.write_all(request.as_bytes());
+    answer(stream)
+}
+
 /// The answer on a connection that the server closes.
-pub fn answer(mut stream: TcpStream) -> Answer {
+pub fn answer(mut stream: impl Read) -> Answer {
     let mut octets = Vec::new();
     let _ = stream.read_to_end(&mut octets);
     let text = String::from_utf8(octets).unwrap();
@@ -145,12 +149,12 @@ pub fn answer(mut stream: TcpStream) -> Answer {
 
 /// A page's stream of events.
 pub struct Events {
-    pub lines: BufReader<TcpStream>,
+    lines: Box<dyn BufRead>,
     pub status: u16,
 }
 
 impl Events {
-    pub fn of(mut stream: TcpStream, request: &str) -> Self {
+    pub fn of(mut stream: impl Read + Write + 'static, request: &str) -> Self {
         stream.write_all(request.as_bytes()).unwrap();
         let mut lines = BufReader::new(stream);
         let mut line = String::new();
@@ -160,7 +164,7 @@ impl Events {
             line.clear();
             lines.read_line(&mut line).unwrap();
         }
-        Events { lines, status }
+        Events { lines: Box::new(lines), status }
     }
 
     /// The next event's name and data. Sizes of chunks are no lines of events.
