@@ -38,6 +38,8 @@ pub enum DropReason {
     /// A pending Interest was evicted from an owner with many for a new one of an owner with fewer.
     /// It is answered with a Congestion Nack.
     PitEvicted,
+    /// A new Interest of another host got a NoRoute Nack because the router drains.
+    Draining,
     /// An Interest already has the maximum number of downstream faces.
     InRecordsFull,
     /// An Interest was not sent to a further upstream because its entry has too many out-records.
@@ -66,7 +68,7 @@ pub enum DropReason {
 
 impl DropReason {
     /// Every reason, in the order of their counters.
-    pub const ALL: [DropReason; 22] = [
+    pub const ALL: [DropReason; 23] = [
         DropReason::Malformed,
         DropReason::TooLarge,
         DropReason::UnknownFace,
@@ -78,6 +80,7 @@ impl DropReason {
         DropReason::PitFaceFull,
         DropReason::PitOwnerFull,
         DropReason::PitEvicted,
+        DropReason::Draining,
         DropReason::InRecordsFull,
         DropReason::OutRecordsFull,
         DropReason::NoRoute,
@@ -105,6 +108,7 @@ impl DropReason {
             DropReason::PitFaceFull => "pit_face_full",
             DropReason::PitOwnerFull => "pit_holder_full",
             DropReason::PitEvicted => "pit_evicted",
+            DropReason::Draining => "draining",
             DropReason::InRecordsFull => "in_records_full",
             DropReason::OutRecordsFull => "out_records_full",
             DropReason::NoRoute => "no_route",

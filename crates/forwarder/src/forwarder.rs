@@ -237,15 +237,16 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.tables.departed.promise().map_err(|_| FaceError::NoMemory)?;
         // The PIT registers the face before its id is published, so that none of its packets is
         // uncounted.
-        let entered =
-            self.tables.faces.enter(spec).and_then(|key| match self.tables.pit.open(key, owner_of(key)) {
+        let entered = self.tables.faces.enter(spec).and_then(|key| {
+            match self.tables.pit.open(key, owner_of(key), spec.scope) {
                 Ok(()) => Ok(key.id()),
                 Err(NoMemory) => {
                     // Cannot fail: the id is not published yet.
                     let _ = self.tables.faces.release(key.id());
                     Err(FaceError::NoMemory)
                 }
-            });
+            }
+        });
         if entered.is_err() {
             // The face does not exist, so no release will use the memory that was promised for it.
             self.tables.departed.cancel_promise();
@@ -302,7 +303,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// Pending Interests.
     pub fn pit(&self) -> PitControl<'_, B, R> {
-        PitControl { pit: &self.tables.pit }
+        let Tables { pit, faces, .. } = &self.tables;
+        PitControl { pit, faces }
     }
 
     /// The content store.

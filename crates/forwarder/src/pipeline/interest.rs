@@ -563,6 +563,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             Refusal::NoRoute => {
                 (self.tables.config.nack_no_route.then_some(NackReason::NoRoute), DropReason::NoRoute)
             }
+            // The downstream can try another next hop. Congestion would make it wait.
+            Refusal::Full(PitFull::Draining) => (Some(NackReason::NoRoute), DropReason::Draining),
             Refusal::Full(PitFull::Table) => (Some(NackReason::Congestion), DropReason::PitFull),
             Refusal::Full(PitFull::Face) => (Some(NackReason::Congestion), DropReason::PitFaceFull),
             Refusal::Full(PitFull::Owner) => (Some(NackReason::Congestion), DropReason::PitOwnerFull),

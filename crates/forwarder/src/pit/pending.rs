@@ -1,8 +1,12 @@
 //! The number of downstream records of each face, within its grant ([`crate::shares`]), and of each
 //! owner in the whole table. The records of a released face are swept. The next face in its slot
 //! counts from 0.
+//!
+//! While a router drains, faces of other hosts have no grant. So the refusal of their Interests
+//! costs the other packets nothing.
 
 use lock_api::{Mutex, RawMutex};
+use namely_messages::FaceScope;
 
 use crate::error::ConfigError;
 use crate::face_id::FaceKey;
@@ -12,6 +16,7 @@ use crate::ordered::NoMemory;
 use crate::pool::{Pool, page_of};
 use crate::reserve::Reserve;
 use crate::shares::{ALL, Ceiling, Ceilings, Grants, IDLE_MAX, Owner, OwnerIndex, ROUTER_INDEX, Share};
+use crate::sync::plain::AtomicBool;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The reason for which a new Interest or a new downstream was refused.
@@ -20,6 +25,8 @@ pub(crate) enum PitFull {
     Table,
     Face,
     Owner,
+    /// The router drains, and the face is not local.
+    Draining,
     InRecords,
     /// There is no memory for one more downstream.
     Memory,
@@ -33,6 +40,9 @@ pub(super) struct PendingByFace<R> {
     /// Taken when a face needs a larger grant or has too large a one, under a bucket's or an
     /// entry's lock. No other lock is taken under it.
     grants: Mutex<R, Grants>,
+    /// Written under the lock of the grants, as each face's `is_remote`.
+    is_draining: AtomicBool,
+    slots_max: usize,
 }
 
 /// A registration's generation and its count, on a cache line of their own, so that faces of
@@ -44,13 +54,19 @@ struct Pending {
     /// grants. A thread that reads them without the lock may see them a moment late.
     granted: AtomicU32,
     holder: AtomicU32,
+    is_remote: AtomicBool,
 }
 
 const COUNT: u64 = u32::MAX as u64;
 
 impl Pending {
     fn new() -> Self {
-        Pending { state: AtomicU64::new(0), granted: AtomicU32::new(0), holder: AtomicU32::new(ROUTER_INDEX) }
+        Pending {
+            state: AtomicU64::new(0),
+            granted: AtomicU32::new(0),
+            holder: AtomicU32::new(ROUTER_INDEX),
+            is_remote: AtomicBool::new(false),
+        }
     }
 }
 
@@ -66,24 +82,45 @@ impl<R: RawMutex> PendingByFace<R> {
             slots: Pool::new(slots)?,
             holders: Pool::new(slots + 1)?,
             grants: Mutex::new(Grants::new(ceilings, slots)?),
+            is_draining: AtomicBool::new(false),
+            slots_max: slots,
         })
     }
 
     /// Registers a face before its packets arrive. A face that is not registered has no limits and
     /// is not counted.
-    pub(super) fn open(&self, face: FaceKey, owner: Owner) -> Result<(), NoMemory> {
+    pub(super) fn open(&self, face: FaceKey, owner: Owner, scope: FaceScope) -> Result<(), NoMemory> {
         let slot = self.slots.get_or_make(face.slot as usize, Pending::new).ok_or(NoMemory)?;
         let mut grants = self.grants.lock();
         let (share, closed) = grants.open(face, owner)?;
         closed.into_iter().for_each(|closed| self.set_owner(closed));
         // Stored before the state, so that a thread that counts for this registration finds its
         // grant. The face has no packet under way until the embedder has the id.
-        slot.granted.store(share.granted, Ordering::Relaxed);
+        slot.is_remote.store(scope == FaceScope::NonLocal, Ordering::Relaxed);
         slot.holder.store(share.holder, Ordering::Relaxed);
+        self.set_share(slot, share);
         // Late packets of the slot's previous face no longer count.
         slot.state.store(u64::from(face.generation) << 32, Ordering::Relaxed);
-        self.set_owner(share);
         Ok(())
+    }
+
+    /// Refuses further records of faces of other hosts from now on, also of faces that are
+    /// registered later. Records that a batch in process has reserved are still used.
+    pub(super) fn drain(&self) {
+        let _grants = self.grants.lock();
+        self.is_draining.store(true, Ordering::Relaxed);
+        let slots = (0..self.slots_max).filter_map(|slot| self.slots.get(slot));
+        slots.filter(|slot| self.is_refused(slot)).for_each(|slot| slot.granted.store(0, Ordering::Relaxed));
+    }
+
+    /// Returns true if the router drains and the face of `slot` is not local.
+    fn is_refused(&self, slot: &Pending) -> bool {
+        self.is_draining.load(Ordering::Relaxed) && slot.is_remote.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if a new record of a face is refused because the router drains.
+    pub(super) fn drains(&self, face: FaceKey) -> bool {
+        self.slots.get(face.slot as usize).is_some_and(|slot| self.is_refused(slot))
     }
 
     /// Removes a face that was released and whose records are swept.
@@ -206,6 +243,9 @@ impl<R: RawMutex> PendingByFace<R> {
             // Another worker has raised the grant, or uncounted records, meanwhile.
             return Ok(());
         }
+        if self.is_refused(slot) {
+            return Err(PitFull::Draining);
+        }
         match grants.grant(face, wanted) {
             Some(Ok(share)) => self.set_share(slot, share),
             Some(Err(Ceiling::Face)) => return Err(PitFull::Face),
@@ -228,7 +268,8 @@ impl<R: RawMutex> PendingByFace<R> {
 
     /// Publishes a share that changed under the lock.
     fn set_share(&self, slot: &Pending, share: Share) {
-        slot.granted.store(share.granted, Ordering::Relaxed);
+        let granted = if self.is_refused(slot) { 0 } else { share.granted };
+        slot.granted.store(granted, Ordering::Relaxed);
         self.set_owner(share);
     }
 
@@ -271,9 +312,9 @@ mod tests {
         let (old, new) = (FaceKey { slot: 3, generation: 1 }, FaceKey { slot: 3, generation: 2 });
         let add = |face| alone(&pending, |reserve| pending.add(face, reserve));
         let sub = |face| alone(&pending, |reserve| pending.sub(face, reserve));
-        pending.open(old, Owner::Face(old)).unwrap();
+        pending.open(old, Owner::Face(old), FaceScope::Local).unwrap();
         assert_eq!([add(old), add(old), add(old)], [Ok(()), Ok(()), Err(PitFull::Face)]);
-        pending.open(new, Owner::Face(new)).unwrap();
+        pending.open(new, Owner::Face(new), FaceScope::Local).unwrap();
         assert_eq!([add(new), add(new), add(new)], [Ok(()), Ok(()), Err(PitFull::Face)]);
         assert_eq!(add(old), Ok(()), "a late packet of a face that is gone");
         sub(old);
@@ -290,7 +331,7 @@ mod tests {
     fn a_batch_is_refused_exactly_at_the_limit() {
         let pending = pending(20, 100);
         let face = FaceKey { slot: 3, generation: 1 };
-        pending.open(face, Owner::Face(face)).unwrap();
+        pending.open(face, Owner::Face(face), FaceScope::Local).unwrap();
         let reserve = Reserve::new(8);
         assert_eq!(pending.add(face, &reserve), Ok(()));
         assert_eq!(pending.counted(face), 8);
@@ -309,9 +350,9 @@ mod tests {
         let pending = pending(60, 100);
         let face = |slot| FaceKey { slot, generation: 1 };
         let owner = Owner::Given(crate::shares::OwnerId(7));
-        pending.open(face(1), owner).unwrap();
-        pending.open(face(2), owner).unwrap();
-        pending.open(face(3), Owner::ROUTER).unwrap();
+        pending.open(face(1), owner, FaceScope::Local).unwrap();
+        pending.open(face(2), owner, FaceScope::Local).unwrap();
+        pending.open(face(3), Owner::ROUTER, FaceScope::Local).unwrap();
         let fill = |slot| {
             (0..200).find_map(|n| {
                 alone(&pending, |reserve| pending.add(face(slot), reserve)).err().map(|full| (n, full))

@@ -2,6 +2,7 @@
 //! removal of the records of released faces.
 
 use lock_api::RawMutex;
+use namely_messages::FaceScope;
 
 use super::Pit;
 use crate::face_id::FaceKey;
@@ -29,8 +30,13 @@ const DOWNSTREAMS_CONSIDERED_MAX: usize = 4;
 
 impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     /// Registers a face before its Interests arrive. `owner` is charged for them.
-    pub(crate) fn open(&self, face: FaceKey, owner: Owner) -> Result<(), NoMemory> {
-        self.by_face.open(face, owner)
+    pub(crate) fn open(&self, face: FaceKey, owner: Owner, scope: FaceScope) -> Result<(), NoMemory> {
+        self.by_face.open(face, owner, scope)
+    }
+
+    /// Refuses new Interests and new downstreams of other hosts from now on.
+    pub(crate) fn drain(&self) {
+        self.by_face.drain();
     }
 
     /// Removes a face whose records were swept.
@@ -54,6 +60,10 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     /// So a small owner's Interest is not evicted because a large owner requests the same.
     #[cold]
     pub(crate) fn take_from_largest(&self, newcomer: FaceKey, reserve: &Reserve) -> Option<PitEntry<B>> {
+        // It would be refused in the free slot, too.
+        if self.by_face.drains(newcomer) {
+            return None;
+        }
         let own = self.by_face.owner_grants(newcomer);
         let (kept, rounds) = match self.entries_reserve {
             // An exempt newcomer may also evict from the reserve of others.

@@ -4,6 +4,7 @@ use crate::config::Config;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use namely_messages::FaceScope;
 use namely_wire::{
     Component, DataBuilder, DataView, InterestBuilder, InterestView, Name, SignatureInfo, types,
 };
@@ -62,7 +63,7 @@ fn record(slot: u32, expires_at_ns: u64) -> InRecord {
 /// A table with the faces of slots 0 to 9.
 fn pit(config: &Config) -> Table {
     let pit = Pit::new(&config.pit, config.faces_max, config.threads_max).unwrap();
-    (0..10).for_each(|slot| pit.open(face(slot), Owner::Face(face(slot))).unwrap());
+    (0..10).for_each(|slot| pit.open(face(slot), Owner::Face(face(slot)), FaceScope::Local).unwrap());
     pit
 }
 

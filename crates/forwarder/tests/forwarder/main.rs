@@ -8,6 +8,7 @@ mod bench;
 mod caching;
 mod congestion;
 mod control;
+mod draining;
 mod exchange;
 mod explain;
 mod hops;
