@@ -32,6 +32,7 @@ impl RouterHandle {
             disk: None,
             vip: None,
             traces: None,
+            draining: None,
         };
         match &self.kernel {
             Some(kernel) => Control { faces: &**kernel, tables: &**kernel, ..nothing_else },

@@ -26,7 +26,7 @@ use crate::systemd::ActivationSocket;
 use crate::threads::start_beside;
 use namely_dataplane::{Core, DataPlane, DataPlaneOptions, ListenError, ListenSpec, MulticastOptions, spill};
 
-/// Time from SIGTERM to the end of the router.
+/// Time from SIGTERM to the end of the router, without a drain.
 ///
 /// A service manager with a shorter limit kills the process.
 ///
@@ -183,6 +183,17 @@ impl Router {
     /// A handle that checks the router's health from any thread.
     pub(crate) fn health(&self) -> Health {
         Health(self.orders.clone())
+    }
+
+    /// Begins to drain, and stops the control thread afterwards. Returns false if the router has
+    /// nothing to drain, so that it may stop now.
+    pub(crate) fn drain(&self) -> bool {
+        let now_ns = crate::control::now().ns;
+        let is_needed = self.services.iter().any(|service| service.needs_drain(&self.home, now_ns));
+        if is_needed {
+            self.orders.send(Order::Drain);
+        }
+        is_needed
     }
 
     /// Stops the router: closes and removes its sockets.

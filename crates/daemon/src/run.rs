@@ -90,15 +90,19 @@ pub fn check(args: &DaemonArgs) -> Result<Checked, Failure> {
     Ok(Checked { file: args.config_file(), remarks })
 }
 
-/// Handles reloads until a signal stops the router; `None` if the router stopped by itself.
+/// Handles reloads until a signal stops the router; `None` if the router stopped by itself. The
+/// first signal begins the drain, if Interests are pending. The drain ends the signals.
 fn wait_for_stop(signals: &mut Signals, args: &DaemonArgs, router: &Router) -> Option<i32> {
+    let mut draining = None;
     for signal in signals {
-        if signal != SIGHUP {
-            return Some(signal);
+        match (signal, draining) {
+            (SIGHUP, None) => reload(args, router),
+            (SIGHUP, Some(_)) => tracing::warn!("not reloaded: the router is about to stop"),
+            (_, None) if router.drain() => draining = Some(signal),
+            _ => return Some(signal),
         }
-        reload(args, router);
     }
-    None
+    draining
 }
 
 fn load(args: &DaemonArgs) -> Result<Config, Failure> {

@@ -7,6 +7,7 @@
 mod activation;
 
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
 
 use sd_notify::NotifyState;
 
@@ -30,6 +31,12 @@ pub(crate) fn reloading() {
 /// Notifies that the router stops.
 pub(crate) fn stopping() {
     notify(&[NotifyState::Stopping]);
+}
+
+/// Notifies that the router drains, and stops within `left`.
+pub(crate) fn draining(status: &str, left: Duration) {
+    let left_us = u32::try_from(left.as_micros()).unwrap_or(u32::MAX);
+    notify(&[NotifyState::Stopping, NotifyState::Status(status), NotifyState::ExtendTimeoutUsec(left_us)]);
 }
 
 /// Notifies the manager at half its interval, as long as both threads of the router respond. The

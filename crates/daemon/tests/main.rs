@@ -13,6 +13,7 @@ mod commands;
 mod common;
 mod datasets;
 mod disk;
+mod drain;
 mod fake;
 mod idle_memory;
 mod late_devices;

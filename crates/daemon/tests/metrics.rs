@@ -214,6 +214,19 @@ fn health_and_process_metrics_are_served() {
 }
 
 #[test]
+fn health_reports_a_drain() {
+    let (daemon, address) = start("[process]\ndrain_ms = 3600000\n");
+    let (mut consumer, mut producer) = (daemon.connect(), daemon.connect());
+    producer.register("/far");
+    consumer.ask("/far/1");
+    producer.receive(PATIENCE).expect("the Interest");
+    daemon.signal(rustix::process::Signal::TERM);
+    let health = || ask(address, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let (head, _) = until("it drains", || Some(health()).filter(|(_, body)| body == "draining\n"));
+    assert!(head.starts_with("HTTP/1.1 503 "), "{head}");
+}
+
+#[test]
 fn metrics_requests_have_a_size_limit() {
     const REQUEST_OCTETS_MAX: usize = 8192;
     let (_daemon, address) = start("");

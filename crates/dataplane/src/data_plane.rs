@@ -124,6 +124,11 @@ impl DataPlane {
         self.shared.internal_face
     }
 
+    /// Returns true if no packet waits to be sent.
+    pub fn has_sent_all(&self) -> bool {
+        self.shared.ports().iter().all(|(_, port)| port.queued_memory_octets() == 0)
+    }
+
     /// Opens a listener. Returns its address, with the assigned port if the requested one is 0.
     ///
     /// # Errors

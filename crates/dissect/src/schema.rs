@@ -413,6 +413,7 @@ const ROUTER_DETAILS_FIELDS: &[Field] = &[
     f(ROUTER_IN_OCTETS, "NInBytes", COUNT_OF),
     f(ROUTER_OUT_OCTETS, "NOutBytes", COUNT_OF),
     f(ROUTER_AWAITED, "Awaited", Value::Text),
+    f(ROUTER_DRAINING, "Draining", COUNT_OF),
 ];
 
 const FACE_STATUS_FIELDS: &[Field] = &[

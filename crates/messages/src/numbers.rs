@@ -236,6 +236,9 @@ pub const ROUTER_OUT_OCTETS: u32 = 378;
 /// An address of the configuration for whose device the router waits.
 pub const ROUTER_AWAITED: u32 = 380;
 
+/// The pending Interests that a draining router still answers.
+pub const ROUTER_DRAINING: u32 = 430;
+
 /// In FaceStatus: namely's own values.
 pub const FACE_DETAILS: u32 = 382;
 /// In [`FACE_DETAILS`], as are the next ones: whether the face can send.

@@ -66,6 +66,9 @@ block! {
         pub out_octets: u64 = ROUTER_OUT_OCTETS;
         /// Addresses of the configuration for whose devices the router waits.
         pub awaited: Vec<String> = ROUTER_AWAITED;
+        /// The pending Interests that the router still answers before it stops; absent unless it
+        /// drains.
+        pub draining: Option<u64> = ROUTER_DRAINING;
     }
 }
 

@@ -504,6 +504,7 @@ fn the_general_status_survives_a_round_trip() {
             in_octets: 8,
             out_octets: 9,
             awaited: vec!["dev://late0".into(), "dev://late1".into()],
+            draining: Some(0),
         }),
         ..Default::default()
     };

@@ -26,6 +26,8 @@ pub struct Control<'a> {
     pub vip: Option<&'a dyn Vip>,
     /// The packet traces, if the router supports them.
     pub traces: Option<&'a dyn Traces>,
+    /// The pending Interests that the router still answers before it stops, if it drains.
+    pub draining: Option<u64>,
 }
 
 /// Packet traces. No method waits for packets.

@@ -614,7 +614,8 @@ impl Management {
                 status.faces = Some(control.faces.count() as u64);
                 let [in_octets, out_octets] = control.faces.octets();
                 let (uptime_ms, awaited) = (self.start.ms_until(now), control.faces.awaited());
-                status.details = Some(RouterDetails { uptime_ms, in_octets, out_octets, awaited });
+                let draining = control.draining;
+                status.details = Some(RouterDetails { uptime_ms, in_octets, out_octets, awaited, draining });
                 status.to_vec()
             }
             Dataset::StatusCounters => encode_blocks(&self.all_counters(control)),

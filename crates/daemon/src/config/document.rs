@@ -8,7 +8,9 @@ use toml::de::{DeArray, DeTable, DeValue, Deserializer, Error};
 
 use super::error::{Position, Step};
 
-/// Octets of a file of which all errors are reported. Each costs a pass over the file, and the
+/// Octets of a file of which all errors are reported.
+///
+/// Each costs a pass over the file, and the
 /// parser stores all errors of the syntax, of which a file of this size may have half as many.
 ///
 /// # Limit

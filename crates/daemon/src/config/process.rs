@@ -1,10 +1,10 @@
-//! The user of the process, and its restrictions.
+//! The user of the process, its restrictions and its end.
 
 use serde::Deserialize;
 
-/// The user of a router that root starts, and the restrictions of any router. Only `namelyd` and
-/// `namely up` apply them. A router that another program embeds leaves that program's rights
-/// unchanged.
+/// The user of a router that root starts, the restrictions and the end of any router. Only
+/// `namelyd` and `namely up` apply them. A router that another program embeds leaves that program's
+/// rights unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Process {
@@ -17,10 +17,20 @@ pub struct Process {
     pub confine_files: bool,
     /// Whether system calls that a router does not use are refused.
     pub confine_calls: bool,
+    /// Time in which a router that stops answers pending Interests, ms.
+    ///
+    /// 0 switches the drain off.
+    ///
+    /// # Limit
+    /// The router ends, and logs the number of pending Interests.
+    /// - Value: 3000 ms
+    /// - Setting: `process.drain_ms`
+    /// - Tests: `a_drain_ends_with_the_last_interest`, `a_drain_ends_at_its_bound`
+    pub drain_ms: u64,
 }
 
 impl Default for Process {
     fn default() -> Self {
-        Process { user: None, core_dumps: false, confine_files: true, confine_calls: true }
+        Process { user: None, core_dumps: false, confine_files: true, confine_calls: true, drain_ms: 3000 }
     }
 }

@@ -475,6 +475,7 @@ const OTHER_VALUES: &[(&str, &str, &str)] = &[
     ("[discovery]", "key_chain", "\"/x\""),
     ("[process]", "user", "\"somebody\""),
     ("[process]", "core_dumps", "true"),
+    ("[process]", "drain_ms", "7"),
     ("[process]", "confine_files", "false"),
     ("[process]", "confine_calls", "false"),
     ("[network]", "regions", "[\"/isp\"]"),

@@ -124,6 +124,7 @@ impl ControlThread {
                     tracing::error!("{why}");
                     return std::ops::ControlFlow::Break(());
                 }
+                Notice::Drained => return std::ops::ControlFlow::Break(()),
             }
         }
         std::ops::ControlFlow::Continue(())
@@ -271,6 +272,9 @@ impl ControlThread {
         while let Ok(order) = self.orders.try_recv() {
             match order {
                 Order::Stop => return std::ops::ControlFlow::Break(()),
+                Order::Drain => {
+                    self.services.iter().for_each(|service| service.drain(&self.home, now().ns));
+                }
                 Order::Reload(reload) => self.reload(*reload),
                 Order::Counters(answer) => {
                     answer.try_send(self.management.own_counters()).ok();

@@ -22,6 +22,8 @@ pub(crate) enum Order {
     Counters(SyncSender<Vec<Counter>>),
     /// Confirm that the control thread and the data plane respond.
     Answer(SyncSender<()>),
+    /// Drain, and stop afterwards.
+    Drain,
     /// Stop.
     Stop,
 }

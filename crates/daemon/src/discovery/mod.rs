@@ -55,6 +55,9 @@ enum Order {
     FaceGone(u64),
     /// Apply these settings.
     Configure(Box<namely_discovery::Config>),
+    /// Announce no prefixes any more. The faces of neighbors remain, because pending Interests need
+    /// them until the goodbye.
+    Withdraw,
     /// Send a goodbye and stop.
     Stop,
 }
@@ -198,6 +201,12 @@ impl DiscoveryThread {
                 Order::Configure(config) => {
                     warn_if_open(&config);
                     self.machine.lock().reconfigure(*config, clock::monotonic_ns(), actions);
+                }
+                Order::Withdraw => {
+                    let mut machine = self.machine.lock();
+                    let config = machine.config().clone();
+                    let config = namely_discovery::Config { prefixes: Vec::new(), ..config };
+                    machine.reconfigure(config, clock::monotonic_ns(), actions);
                 }
                 Order::Stop => return ControlFlow::Break(()),
             }

@@ -73,6 +73,10 @@ impl Service for NeighborDiscovery {
         }
     }
 
+    fn drain(&self, _: &RouterHandle, _: u64) {
+        self.running.get().into_iter().for_each(|running| running.send(Order::Withdraw));
+    }
+
     fn face_event(&self, _: &RouterHandle, event: &FaceEventNotification, _: u64) {
         if let (Some(running), FaceEventKind::Destroyed) = (self.running.get(), event.kind) {
             running.send(Order::FaceGone(event.face_id));

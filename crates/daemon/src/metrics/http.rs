@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use namely_host::web::{PageHosts, PageRefusal};
 
-use super::{Server, collect};
+use super::{Health, Server, collect};
 
 /// Octets of a request for metrics.
 ///
@@ -52,10 +52,14 @@ pub(super) fn answer(stream: &TcpStream, server: &Server) {
                 None => respond(stream, end, UNAVAILABLE, PLAIN, "the router stops\n", true),
             }
         }
-        Ok(MetricsRequest::Health { with_body }) => match server.is_well() {
-            true => respond(stream, end, "200 OK", PLAIN, "ok\n", with_body),
-            false => respond(stream, end, UNAVAILABLE, PLAIN, "the router does not respond\n", with_body),
-        },
+        Ok(MetricsRequest::Health { with_body }) => {
+            let (status, text) = match server.health() {
+                Health::Well => ("200 OK", "ok\n"),
+                Health::Draining => (UNAVAILABLE, "draining\n"),
+                Health::Silent => (UNAVAILABLE, "the router does not respond\n"),
+            };
+            respond(stream, end, status, PLAIN, text, with_body)
+        }
         Ok(MetricsRequest::Invalid(status, why)) => {
             counts.malformed.fetch_add(1, Ordering::Relaxed);
             respond(stream, end, status, PLAIN, why, true)

@@ -24,6 +24,7 @@ use self::collect::Source;
 use self::connection_slots::{ConnectionSlots, METRICS_CONNECTIONS_MAX};
 use crate::config::Metrics;
 use crate::exit::{Exit, Failure};
+use crate::home::RouterHandle;
 use crate::services::{Service, StartContext};
 use crate::threads::Thread;
 
@@ -66,6 +67,13 @@ impl Service for MetricsServer {
 
     fn address(&self) -> Option<SocketAddr> {
         self.0.get().map(|running| running.local)
+    }
+
+    fn drain(&self, _: &RouterHandle, _: u64) {
+        self.0
+            .get()
+            .into_iter()
+            .for_each(|running| running.server.is_draining.store(true, Ordering::Relaxed));
     }
 
     fn stop(&self) {
@@ -150,11 +158,21 @@ impl AcceptThread {
     }
 }
 
+/// The state of the router for a load balancer, which uses only a router that is well.
+enum Health {
+    Well,
+    /// It is about to stop.
+    Draining,
+    /// It does not respond.
+    Silent,
+}
+
 /// The state shared by all connections.
 struct Server {
     cache: Mutex<MetricsCache>,
     /// The latest check of the health, and its time.
     health: Mutex<Option<(Instant, bool)>>,
+    is_draining: AtomicBool,
     hosts: PageHosts,
     slots: ConnectionSlots,
     threads: Arc<AtomicUsize>,
@@ -207,6 +225,7 @@ impl Server {
         Server {
             cache: Mutex::new(MetricsCache { source: Some(source), latest: None }),
             health: Mutex::default(),
+            is_draining: AtomicBool::new(false),
             hosts: PageHosts::new(names.iter().cloned().chain([own]).collect()),
             slots: ConnectionSlots::default(),
             threads: Arc::default(),
@@ -230,6 +249,15 @@ impl Server {
         });
         if thread.is_err() {
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The state of the router for a load balancer.
+    fn health(&self) -> Health {
+        match self.is_well() {
+            true if self.is_draining.load(Ordering::Relaxed) => Health::Draining,
+            true => Health::Well,
+            false => Health::Silent,
         }
     }
 

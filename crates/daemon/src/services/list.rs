@@ -3,6 +3,7 @@
 use super::Services;
 use super::addresses::AddressMonitor;
 use super::disk::StoreDisk;
+use super::drain::Drain;
 use super::kernel::KernelForwarder;
 use super::readvertise::Readvertise;
 use super::traces::PacketTraces;
@@ -21,6 +22,7 @@ pub(crate) fn all() -> Services {
         Box::<AddressMonitor>::default(),
         Box::<PacketTraces>::default(),
         Box::<Readvertise>::default(),
+        Box::<Drain>::default(),
         // It reads all others.
         Box::<MetricsServer>::default(),
     ])

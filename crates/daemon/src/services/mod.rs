@@ -9,11 +9,14 @@
 //! 3. The control thread makes all other calls. [`Service::datasets`] and [`Service::measure`] may
 //!    be called by any thread. No call may wait for a packet or a peer. A reload checks a
 //!    configuration with all services and then applies it to all.
-//! 4. [`Service::stop`] runs in the reverse order of the list while the router still forwards. So a
+//! 4. [`Service::drain`] runs if Interests are pending when the router is told to stop. The router
+//!    continues to run until the notice [`Notice::Drained`] or a second signal.
+//! 5. [`Service::stop`] runs in the reverse order of the list while the router still forwards. So a
 //!    service may use those before it in the list until it stops.
 
 mod addresses;
 mod disk;
+mod drain;
 mod kernel;
 pub(crate) mod list;
 mod readvertise;
@@ -91,6 +94,15 @@ pub(crate) trait Service: Send + Sync {
     /// Adds its counters.
     fn measure(&self, _measures: &mut ServiceCounters) {}
 
+    /// Returns true if the router should drain before it stops. The thread of the signals calls it.
+    fn needs_drain(&self, _home: &RouterHandle, _now_ns: u64) -> bool {
+        false
+    }
+
+    /// The router drains: withdraws what this service has announced. Called once, and no reload
+    /// follows. What pending Interests need must remain.
+    fn drain(&self, _home: &RouterHandle, _now_ns: u64) {}
+
     /// The address of its own listener, if it has one.
     fn address(&self) -> Option<SocketAddr> {
         None
@@ -120,6 +132,8 @@ pub(crate) enum Notice {
     Face(FaceEventNotification),
     /// The router must stop, for this reason.
     Fatal(String),
+    /// The drain has ended: the router stops.
+    Drained,
 }
 
 /// Counters and times of the services.

@@ -84,6 +84,13 @@ impl Service for Readvertise {
         }
     }
 
+    /// Withdraws all routes.
+    fn drain(&self, _: &RouterHandle, now_ns: u64) {
+        let State { origins, readvertiser } = &mut *self.0.lock();
+        origins.clear();
+        readvertiser.changed_at(now_ns);
+    }
+
     fn take_packet(&self, packet: &[u8], now_ns: u64) -> bool {
         self.0.lock().readvertiser.take_answer(packet, now_ns)
     }
@@ -131,8 +138,13 @@ struct PendingCommand {
 impl Readvertiser {
     /// The RIB has changed, or a face was closed.
     fn changed(&mut self, now_ns: u64) {
+        self.changed_at(now_ns + GATHER_NS);
+    }
+
+    /// As `changed`, with the time of the next pass.
+    fn changed_at(&mut self, due_ns: u64) {
         self.is_stale |= self.at.is_some();
-        self.schedule_check(now_ns + GATHER_NS);
+        self.schedule_check(due_ns);
     }
 
     fn schedule_check(&mut self, due_ns: u64) {

@@ -142,6 +142,11 @@ impl Daemon {
         (status, dir)
     }
 
+    /// Waits until it has ended.
+    pub fn ended(mut self) -> ExitStatus {
+        wait(&mut self.child)
+    }
+
     /// Kills it without a chance to clean up.
     pub fn kill(mut self) -> TempDir {
         self.child.kill().expect("own process");

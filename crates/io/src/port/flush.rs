@@ -123,7 +123,7 @@ impl<P: AsRef<[u8]> + Clone> FaceSender<P> {
     }
 
     /// Returns the octets of memory that the waiting frames use.
-    pub(crate) fn queued_memory_octets(&self) -> usize {
+    pub fn queued_memory_octets(&self) -> usize {
         self.state.lock().waiting().1
     }
 
