@@ -478,6 +478,11 @@ pub fn count_text(n: u64, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}{plural}") }
 }
 
+/// The state of a router that answers its last Interests before it stops.
+pub fn draining_text(pending: u64) -> String {
+    format!("draining: {} pending", count_text(pending, "Interest"))
+}
+
 /// Formats octets for people: `1.5 MiB`.
 pub fn octets_text(octets: u64) -> String {
     let mut value = octets as f64;

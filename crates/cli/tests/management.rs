@@ -4,7 +4,9 @@ use crate::common;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, UdpSocket};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use common::{Home, ended};
 use rustix::process::{Pid, Signal, kill_process};
@@ -334,6 +336,52 @@ fn down_stops_the_router() {
     assert_eq!(home.run(["status"]).code, Some(3));
     assert!(!home.path("namely.sock").exists(), "it stopped in order");
     home.fails(3, ["down"]);
+}
+
+/// A home with a router that drains for an hour, with an Interest pending at the returned socket.
+fn pending_home() -> (Home, UdpSocket, SocketAddr) {
+    let mut home = Home::new();
+    fs::write(home.path("namely.toml"), "[process]\ndrain_ms = 3600000\n").unwrap();
+    let uri = home.router_uri();
+    let config = home.path("namely.toml");
+    home.spawn(home.namely(["up", "--config", config.to_str().unwrap(), "--listen", &uri]));
+    home.wait_for("the router", || home.run(["status"]).code == Some(0));
+    let producer = UdpSocket::bind("127.0.0.1:0").unwrap();
+    producer.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let far = format!("udp://{}", producer.local_addr().unwrap());
+    home.ok(["route", "add", "/far", &far]);
+    home.spawn(home.namely(["peek", "/far/1", "--lifetime", "3600000"]));
+    let (_, router) = namely_testkit::uninterrupted(|| producer.recv_from(&mut [0; 8800])).unwrap();
+    (home, producer, router)
+}
+
+#[test]
+fn down_reports_a_drain_and_waits() {
+    let (home, producer, router) = pending_home();
+    let mut down = home.namely(["down", "--wait", "300"]);
+    let mut down = down.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut progress = BufReader::new(down.stderr.take().unwrap());
+    let mut line = String::new();
+    progress.read_line(&mut line).unwrap();
+    assert!(line.contains("draining: 1 Interest pending"), "{line}");
+    assert!(home.ok(["status"]).contains("stops       draining: 1 Interest pending"));
+    assert_eq!(home.json(["status"])[0]["draining"]["pending"], 1);
+    let name: namely_wire::Name = "/far/1".parse().unwrap();
+    let data = namely_wire::DataBuilder::new(name.as_name()).freshness_ms(1000);
+    let signer = namely_security::Signer::digest_sha256();
+    producer.send_to(&namely_security::sign_data(&data, b"late", &signer).unwrap(), router).unwrap();
+    let end = ended(down.wait_with_output().unwrap());
+    assert!(end.code == Some(0) && end.stdout.contains("has stopped"), "{end:?}");
+    home.wait_for("the answer", || home.background_log().contains("late"));
+    assert_eq!(home.run(["status"]).code, Some(3));
+}
+
+#[test]
+fn down_now_ends_a_drain() {
+    let (home, ..) = pending_home();
+    let said = home.fails(5, ["down", "--wait", "0"]);
+    assert!(said.contains("--now"), "{said}");
+    assert!(home.ok(["down", "--now", "--wait", "300"]).contains("has stopped"));
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
+use namely_client::Client;
 use namely_host::peer::{self, Peer};
 use namely_security::Signer;
 use namely_transport::connection::{Connection, Options};
@@ -17,6 +18,7 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::output::draining_text;
 use crate::router::{connection_failure, open};
 
 /// The names of the programs that are routers, as the kernel shows them.
@@ -25,13 +27,19 @@ const PROGRAMS: [&str; 2] = ["namely", "namelyd"];
 /// Stop the router of this machine that other commands use.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  namely up &\n  namely down\n\nA router of systemd is stopped by `systemctl stop namelyd.socket namelyd`."
+    after_help = "Examples:\n  namely up &\n  namely down\n  namely down --now\n\nA router with pending Interests drains first, for process.drain_ms at most: it\nanswers them, and refuses new ones of other hosts.\n\nA router of systemd is stopped by `systemctl stop namelyd.socket namelyd`."
 )]
 pub struct Down {
     /// How long to wait for the end of the router, s.
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     wait: u32,
+    /// Stop it at once: pending Interests are not answered.
+    #[arg(long)]
+    now: bool,
 }
+
+/// Interval between looks at the progress of a drain.
+const LOOK: Duration = Duration::from_millis(200);
 
 impl Down {
     /// Sends SIGTERM to the router and waits for its end.
@@ -52,7 +60,7 @@ impl Down {
                 Failure::failed(format!("another router has taken over {shown}")).hint("run it again")
             );
         }
-        match pidfd_send_signal(&process, Signal::TERM) {
+        match self.signal(&process) {
             // It ended by itself meanwhile.
             Ok(()) | Err(Errno::SRCH) => {}
             Err(Errno::PERM) => {
@@ -63,9 +71,14 @@ impl Down {
             }
             Err(errno) => return Err(Failure::failed(format!("cannot stop process {pid}: {errno}"))),
         }
-        if !has_ended(&process, Duration::from_secs(self.wait.into())) {
+        if !self.awaits_end(&process, &socket, ctx) {
             let why = format!("process {pid} still runs after {} s", self.wait);
-            return Err(Failure::new(Exit::Timeout, why).hint(format!("`kill -9 {pid}` ends it at once")));
+            let hint = if self.now {
+                format!("`kill -9 {pid}` ends it at once")
+            } else {
+                "`namely down --now` ends a drain".into()
+            };
+            return Err(Failure::new(Exit::Timeout, why).hint(hint));
         }
         ctx.out.answer(
             || format!("the router at {shown} has stopped (process {pid})"),
@@ -73,16 +86,54 @@ impl Down {
         );
         Ok(())
     }
+
+    /// Sends the signals for the stop. The second one ends a drain. It is another signal, because
+    /// two of one kind may arrive as one.
+    fn signal(&self, process: &OwnedFd) -> Result<(), Errno> {
+        pidfd_send_signal(process, Signal::TERM)?;
+        if self.now { pidfd_send_signal(process, Signal::INT) } else { Ok(()) }
+    }
+
+    /// Waits for the end of the process and reports the progress of its drain. Returns false if it
+    /// still runs.
+    fn awaits_end(&self, process: &OwnedFd, socket: &Path, ctx: &Context<'_>) -> bool {
+        let end = Instant::now() + Duration::from_secs(self.wait.into());
+        let mut reported = None;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if has_ended(process, left.min(LOOK)) {
+                return true;
+            }
+            if left.is_zero() {
+                return false;
+            }
+            let pending = pending(socket, ctx);
+            if let Some(pending) = pending.filter(|_| pending != reported) {
+                ctx.out.remark(draining_text(pending));
+            }
+            reported = pending;
+        }
+    }
+}
+
+/// The pending Interests of a router that drains.
+fn pending(socket: &Path, ctx: &Context<'_>) -> Option<u64> {
+    let uri = format!("unix://{}", socket.display());
+    let mut router = Client::over(Connection::find(Some(&uri), options(ctx)).ok()?);
+    router.status().ok()?.details?.draining
+}
+
+fn options(ctx: &Context<'_>) -> Options {
+    Options {
+        reconnect: Duration::ZERO,
+        signer: Signer::digest_sha256(),
+        trust_router_of: ctx.global.trusted(),
+    }
 }
 
 /// The Unix socket of the selected router. Its user is trusted.
 fn socket(ctx: &Context<'_>) -> Result<PathBuf, Failure> {
-    let options = || Options {
-        reconnect: Duration::ZERO,
-        signer: Signer::digest_sha256(),
-        trust_router_of: ctx.global.trusted(),
-    };
-    let connection = open(ctx, options())?;
+    let connection = open(ctx, options(ctx))?;
     match connection.uri() {
         FaceUri::Unix(path) => Ok(PathBuf::from(path)),
         // The Unix socket is beside that of the shared memory. In a folder of all users, such as
@@ -90,7 +141,7 @@ fn socket(ctx: &Context<'_>) -> Result<PathBuf, Failure> {
         FaceUri::Memif { path, .. } => {
             let socket = Path::new(path).with_extension("sock");
             let uri = format!("unix://{}", socket.display());
-            Connection::find(Some(&uri), options()).map_err(connection_failure)?;
+            Connection::find(Some(&uri), options(ctx)).map_err(connection_failure)?;
             Ok(socket)
         }
         uri => Err(Failure::failed(format!("the router at {uri} is not known as a process of this machine"))

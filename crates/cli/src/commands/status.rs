@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::args::Cli;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::{Cell, count_text, octets_text};
+use crate::output::{Cell, count_text, draining_text, octets_text};
 use crate::router::connect;
 
 /// Show the state of the router.
@@ -139,6 +139,7 @@ impl Status {
                 "unsatisfied_interests": general.unsatisfied_interests,
                 "octets": details.map(|own| json!({"in": own.in_octets, "out": own.out_octets})),
                 "waits_for": details.map(|own| &own.awaited),
+                "draining": details.and_then(|own| own.draining).map(|pending| json!({"pending": pending})),
             })
         };
         ctx.out.answer(text, value);
@@ -158,6 +159,7 @@ fn of_details(details: &RouterDetails) -> Vec<String> {
     let octets = [details.in_octets, details.out_octets].map(octets_text);
     let mut lines = vec![format!("octets      {} in, {} out", octets[0], octets[1])];
     lines.extend(details.awaited.iter().map(|uri| format!("waits for   {uri}")));
+    lines.extend(details.draining.map(|pending| format!("stops       {}", draining_text(pending))));
     lines
 }
 
