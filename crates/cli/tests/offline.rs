@@ -310,6 +310,17 @@ fn completions_and_man_pages_are_generated() {
 }
 
 #[test]
+fn help_names_the_units_that_outlive_terminals() {
+    let home = Home::new();
+    for (command, unit) in [("up", "namely"), ("serve", "namely-serve@data")] {
+        // The help is wrapped.
+        let help = home.ok([command, "--help"]).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(help.contains(&format!("`systemctl --user enable --now {unit}`")), "{help}");
+    }
+    assert!(home.ok(["serve", "--help"]).contains("It ends with its terminal"));
+}
+
+#[test]
 fn a_gateway_without_router_fails() {
     let home = Home::new();
     for args in [&["proxy", "ingress"][..], &["proxy", "egress", "example.org"]] {

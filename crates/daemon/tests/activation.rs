@@ -168,6 +168,35 @@ fn the_units_pass_systemd_verification() {
 }
 
 #[test]
+fn the_users_units_pass_systemd_verification() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd/user");
+    let dir = tempfile::tempdir().unwrap();
+    let verify = |more: &str| {
+        let units = ["namely.service", "namely-serve@.service"].map(|name| {
+            let text = std::fs::read_to_string(folder.join(name)).unwrap();
+            // `namely` is built by another package. The check only needs a program.
+            let here = text.replace("/usr/bin/namely ", &format!("\"{}\" ", env!("CARGO_BIN_EXE_namelyd")));
+            assert_ne!(here, text, "{name} starts namely");
+            std::fs::write(dir.path().join(name), here + more).unwrap();
+            dir.path().join(name)
+        });
+        let mut command = Command::new("systemd-analyze");
+        command.args(["verify", "--user", "--man=no"]).args(units);
+        command.env("SYSTEMD_UNIT_PATH", format!("{}:", dir.path().display()));
+        command.env("XDG_RUNTIME_DIR", dir.path()).output().ok()
+    };
+    let complaints = |output: &std::process::Output| {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!said.contains("Failed to initialize manager"), "{said}");
+        said.lines().filter(|line| line.contains("namely")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let Some(output) = verify("") else { return skip(Need::Systemd, "no systemd-analyze") };
+    assert_eq!(complaints(&output), Vec::<String>::new());
+    let faulty = verify("\n[Service]\nRestartSecs=5\n").unwrap();
+    assert_eq!(complaints(&faulty).len(), 2, "both are verified");
+}
+
+#[test]
 fn the_units_name_manuals_and_network() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let read = |path: &str| {

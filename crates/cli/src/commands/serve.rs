@@ -20,7 +20,9 @@ use crate::signing::serve_signed;
 
 /// Publish a directory under a name.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  namely serve ./data --prefix /lab/data")]
+#[command(
+    after_help = "Example:\n  namely serve ./data --prefix /lab/data\n\nIt ends with its terminal. `systemctl --user enable --now namely-serve@data` serves at each login, as DIRECTORY= and PREFIX= in ~/.config/namely/serve/data.conf set."
+)]
 pub struct Serve {
     /// The directory.
     dir: PathBuf,

@@ -13,7 +13,7 @@ use crate::failure::{Exit, Failure};
 /// Start a router.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  namely up\n  namely up --listen-also udp://0.0.0.0:6363\n  namely up --no-config --listen unix:///tmp/a.sock --listen udp://127.0.0.1:6364\n  namely up --config namely.toml --check"
+    after_help = "Examples:\n  namely up\n  namely up --listen-also udp://0.0.0.0:6363\n  namely up --no-config --listen unix:///tmp/a.sock --listen udp://127.0.0.1:6364\n  namely up --config namely.toml --check\n\nIt outlives its terminal: SIGHUP reads the configuration again, and `namely down` stops it. `systemctl --user enable --now namely` starts it at each login."
 )]
 pub struct Up {
     #[command(flatten)]
