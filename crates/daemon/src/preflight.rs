@@ -1,17 +1,19 @@
 //! Reasons for which this machine would refuse the start of a router, for `--check`.
 //!
-//! The check makes and changes nothing and binds no port of the configuration, because a router may
-//! be running with it. So it does not report a port that another program has.
+//! The check makes and changes nothing. It binds each port of the configuration for a moment, and
+//! never listens on it. A router may be running with the configuration; its ports are no obstacle.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
 use namely_wire::FaceUri;
-use rustix::net::{AddressFamily, SocketType, netdevice};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, netdevice, sockopt};
 use rustix::thread::CapabilitySet;
 
 use crate::config::{Config, ConfigError, Step};
 use crate::exit::{Exit, Failure};
+use crate::router::is_dispensable;
 use crate::{kernel, privileges, socket_folders};
 
 /// The result of a check without errors.
@@ -96,11 +98,39 @@ impl Machine<'_> {
             if let Some(why) = why {
                 self.add(self.key_of(&uri), format!("listening on {uri}: {why}"));
             }
+            self.port(&uri);
         }
-        if let Some(why) = self.config.metrics.listen.and_then(address_fault) {
-            self.add(vec!["metrics".into(), "listen".into()], format!("metrics: {why}"));
+        if let Some(address) = self.config.metrics.listen {
+            let why = address_fault(address);
+            let why = why.or_else(|| is_in_use(address, SocketType::STREAM).then(|| in_use(address)));
+            if let Some(why) = why {
+                self.add_unless_running(vec!["metrics".into(), "listen".into()], format!("metrics: {why}"));
+            }
         }
         self
+    }
+
+    /// A port that another program has.
+    fn port(&mut self, uri: &FaceUri) {
+        let Some(address) = uri.address() else { return };
+        let kind = if matches!(uri, FaceUri::Udp(_)) { SocketType::DGRAM } else { SocketType::STREAM };
+        if !is_in_use(address, kind) {
+            return;
+        }
+        if is_dispensable(uri, self.config) {
+            self.remarks.push(format!("the router starts without {uri}: {}", in_use(address)));
+        } else {
+            self.add_unless_running(self.key_of(uri), format!("listening on {uri}: {}", in_use(address)));
+        }
+    }
+
+    /// Adds the fault of a port in use; a remark if a router listens on a socket of this
+    /// configuration, because that router probably has the port.
+    fn add_unless_running(&mut self, key: Vec<Step>, why: String) {
+        match listening_socket(self.config) {
+            Some(path) => self.remarks.push(format!("{why}; probably the router at {path} has it")),
+            None => self.add(key, why),
+        }
     }
 
     fn groups(mut self) -> Self {
@@ -205,6 +235,45 @@ fn address_fault(mut address: SocketAddr) -> Option<String> {
     bound.err().map(|error| format!("{} is no address of this machine: {error}", address.ip()))
 }
 
+/// Returns true if another socket has the port of `address`. Port 0 is always free.
+fn is_in_use(address: SocketAddr, kind: SocketType) -> bool {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let Ok(socket) = rustix::net::socket(family, kind, None) else { return false };
+    if address.is_ipv6() {
+        // As the listeners: one for IPv4 may use the same port.
+        let _ = sockopt::set_ipv6_v6only(&socket, true);
+    }
+    if kind == SocketType::STREAM {
+        // As the listeners: lingering connections of an earlier run block no port.
+        let _ = sockopt::set_socket_reuseaddr(&socket, true);
+    }
+    rustix::net::bind(&socket, &address) == Err(Errno::ADDRINUSE)
+}
+
+fn in_use(address: SocketAddr) -> String {
+    let port = address.port();
+    format!("port {port} is in use: `ss -lnp 'sport = :{port}'` lists its program")
+}
+
+/// Returns the first Unix socket of the configuration on which a process listens. No connection is
+/// made: it could start a router through the service manager.
+fn listening_socket(config: &Config) -> Option<String> {
+    let table = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let paths = config.faces.listeners().into_iter().filter_map(|uri| match uri {
+        FaceUri::Unix(path) => Some(path),
+        _ => None,
+    });
+    paths.into_iter().find(|path| table.lines().any(|line| is_listener(line, path)))
+}
+
+/// Returns true if a line of `/proc/net/unix` (unix(7)) is a socket that listens on `path`.
+fn is_listener(line: &str, path: &str) -> bool {
+    /// The flag of a socket that accepts connections (`__SO_ACCEPTCON` of the kernel).
+    const ACCEPTS: &str = "00010000";
+    let is_of_path = line.strip_suffix(path).is_some_and(|rest| rest.ends_with(' '));
+    is_of_path && line.split_whitespace().nth(3) == Some(ACCEPTS)
+}
+
 fn is_privileged(address: &SocketAddr) -> bool {
     let first = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
     let first = first.ok().and_then(|text| text.trim().parse::<u16>().ok()).unwrap_or(1024);
@@ -219,4 +288,18 @@ fn memory_octets() -> Option<u64> {
     let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
     let group = group.and_then(|text| text.trim().parse().ok()).unwrap_or(u64::MAX);
     Some(kib.saturating_mul(1024).min(group))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_listening_sockets_count_as_routers() {
+        let line =
+            |flags: &str| format!("0000000000000000: 00000002 00000000 {flags} 0001 01 35671 /run/a b.sock");
+        assert!(is_listener(&line("00010000"), "/run/a b.sock"));
+        assert!(!is_listener(&line("00000000"), "/run/a b.sock"), "a connection");
+        assert!(!is_listener(&line("00010000"), "/run/b.sock"));
+    }
 }

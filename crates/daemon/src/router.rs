@@ -407,7 +407,7 @@ fn join_groups(config: &Config, home: &RouterHandle, listening: &mut Vec<FaceUri
 
 /// Returns true if the router starts without listening on `uri`: a port or shared memory from the
 /// defaults.
-fn is_dispensable(uri: &FaceUri, config: &Config) -> bool {
+pub(crate) fn is_dispensable(uri: &FaceUri, config: &Config) -> bool {
     matches!(uri, FaceUri::Tcp(_) | FaceUri::Udp(_) | FaceUri::Memif { .. })
         && config.faces.listen == default_listeners()
         && !config.faces.listen_also.contains(uri)

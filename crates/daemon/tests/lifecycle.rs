@@ -3,6 +3,7 @@
 use crate::common;
 
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::os::unix::net::UnixDatagram;
 use std::process::Stdio;
 use std::time::Duration;
@@ -142,6 +143,7 @@ fn check_finds_obstacles_to_a_start() {
         let is_it = |line: &str| line.contains(&format!("namely.toml:{position}:")) && line.contains(reason);
         assert!(error.lines().any(is_it), "{position} {reason}: {error}");
     }
+    assert!(!error.contains("no network device"), "the router waits for devices: {error}");
     let line_of = |line: &str| line.split("namely.toml:").nth(1)?.split(':').next()?.parse::<u32>().ok();
     assert!(error.lines().map(line_of).is_sorted(), "in the order of the file: {error}");
     let (status, _, error) = start(&[]);
@@ -162,6 +164,50 @@ fn check_remarks_on_missing_devices() {
     let (status, said, error) = run(command);
     assert_eq!(status, 0, "{error}");
     assert!(said.contains("there is no network device eth98") && said.contains("waits"), "{said}");
+    std::fs::write(&path, "[faces]\nlisten = [\"dev://eth99\"]\n").unwrap();
+    let mut command = namelyd();
+    command.args(["--config", path.to_str().unwrap(), "--check"]);
+    let (status, said, error) = run(command);
+    if error.contains("needs CAP_NET_RAW") {
+        return skip(Need::Root, "Ethernet needs a capability");
+    }
+    assert!(status == 0 && said.contains("there is no network device eth99"), "{said}{error}");
+}
+
+#[test]
+fn check_finds_a_port_in_use() {
+    let (tcp, udp) =
+        (TcpListener::bind("127.0.0.1:0").unwrap(), std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+    let (of_tcp, of_udp) = (tcp.local_addr().unwrap(), udp.local_addr().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("namely.toml");
+    let check = |sockets: &str| {
+        let text = format!(
+            "[faces]\nlisten = [\n\"tcp://{of_tcp}\",\n\"udp://{of_udp}\",\n\"ws://{of_tcp}\"{sockets}]\n\
+             [metrics]\nlisten = \"{of_tcp}\"\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        let mut command = namelyd();
+        command.args(["--config", path.to_str().unwrap(), "--check"]);
+        run(command)
+    };
+    let (status, _, error) = check("");
+    assert_eq!(status, 69, "{error}");
+    for (line, port) in [(3, of_tcp.port()), (4, of_udp.port()), (5, of_tcp.port()), (7, of_tcp.port())] {
+        let found = error.lines().find(|found| found.contains(&format!("namely.toml:{line}")));
+        let is_named = |found: &str| {
+            found.contains(&format!("port {port} is in use")) && found.contains(&format!("'sport = :{port}'"))
+        };
+        assert!(found.is_some_and(is_named), "{line}: {error}");
+    }
+    // The router that runs with a configuration has its ports.
+    let daemon = Daemon::start();
+    let socket = daemon.socket().display().to_string();
+    let (status, said, error) = check(&format!(", \"unix://{socket}\""));
+    assert_eq!(status, 0, "{error}");
+    assert_eq!(said.matches(&format!("probably the router at {socket} has it")).count(), 4, "{said}");
+    // The check has taken no port away.
+    assert!(std::net::TcpStream::connect(of_tcp).is_ok());
 }
 
 #[test]
