@@ -638,12 +638,17 @@ fn a_failed_serve_leaves_no_key() {
     let mut home = Home::with_router();
     fs::create_dir(home.path("data")).unwrap();
     write_file(&home.path("data/f"), 10, 1);
+    let leaves_no_key = |home: &Home| {
+        let before = home.json(["key", "list"]);
+        let too_large = home.run(["serve", "data", "--prefix", "/other", "--segment-size", "9000"]);
+        assert_eq!(too_large.code, Some(1), "{too_large:?}");
+        assert!(!too_large.stderr.contains("made the key"), "{too_large:?}");
+        assert_eq!(home.json(["key", "list"]), before);
+        before.len()
+    };
+    assert_eq!(leaves_no_key(&home), 0, "an empty key chain");
     home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
-    let before = home.json(["key", "list"]);
-    let too_large = home.run(["serve", "data", "--prefix", "/other", "--segment-size", "9000"]);
-    assert_eq!(too_large.code, Some(1), "{too_large:?}");
-    assert!(!too_large.stderr.contains("made the key"), "{too_large:?}");
-    assert_eq!(home.json(["key", "list"]), before);
+    assert_eq!(leaves_no_key(&home), 1);
 }
 
 #[test]
