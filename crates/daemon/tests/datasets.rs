@@ -99,6 +99,23 @@ fn the_face_list_names_local_programs() {
 }
 
 #[test]
+fn a_lost_neighbor_is_logged() {
+    let mut daemon = Daemon::start();
+    let peer = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let remote = format!("tcp4://{}", peer.local_addr().unwrap());
+    let parameters = ControlParameters {
+        uri: Some(remote.clone()),
+        face_persistency: Some(FacePersistency::Permanent),
+        ..ControlParameters::default()
+    };
+    daemon.connect().ok(Command::FacesCreate, &parameters);
+    drop(peer.accept().unwrap());
+    let down = daemon.wait_for_log(&format!("the face to {remote} is down: "));
+    assert!(down.contains("WARN"), "{down}");
+    daemon.wait_for_log(&format!("the face to {remote} is up"));
+}
+
+#[test]
 fn a_face_query_filters() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();

@@ -214,6 +214,9 @@ pub struct UdpOptions {
     /// - Setting: `faces.idle_unanswered_s`
     /// - Tests: `an_unanswered_peer_is_removed_soon`
     pub unanswered_idle_ns: u64,
+    /// Time without an arrival after which a face that sends checks the address from which it
+    /// sends. On-demand faces do not: they end when they are idle.
+    pub silence_ns: u64,
 }
 
 /// Limits on sending to a UDP address that opened a face and has not proven that it receives, in
@@ -356,7 +359,11 @@ impl Default for IoOptions {
             },
             reassembly: ReassemblyLimits::default(),
             reassembly_octets_total_max: 64 << 20,
-            udp: UdpOptions { idle_ns: 600 * SECOND_NS, unanswered_idle_ns: 30 * SECOND_NS },
+            udp: UdpOptions {
+                idle_ns: 600 * SECOND_NS,
+                unanswered_idle_ns: 30 * SECOND_NS,
+                silence_ns: 30 * SECOND_NS,
+            },
             unproven: UnprovenLimits { address_bps: 10_000_000, total_bps: 100_000_000 },
             memif: MemifOptions {
                 interface: namely_memif::Options { ring_pairs: 4, ring_size_log2: 11, ..Default::default() },

@@ -87,6 +87,47 @@ fn a_face_keeps_its_own_port() {
     assert_eq!(after.socket_inode, before.socket_inode);
 }
 
+/// No event reports a route that changes, only the silence after it.
+#[test]
+fn a_silent_face_checks_its_own_address() {
+    let Some(namespace) = Namespace::new() else { return };
+    // The peer is on this host. Packets to it leave from the address of the route.
+    let route =
+        |source: &str| namespace.ip(&format!("route replace local 10.9.0.7 dev lo table local src {source}"));
+    let commands = [
+        "link set lo up",
+        "addr add 10.9.0.1/32 dev lo",
+        "addr add 10.9.0.2/32 dev lo",
+        "addr add 10.9.0.7/32 dev lo",
+    ];
+    if !(commands.into_iter().all(|words| namespace.ip(words)) && route("10.9.0.1")) {
+        return;
+    }
+    namespace.enter(|| {
+        let udp = UdpOptions { silence_ns: 20_000_000, ..IoOptions::default().udp };
+        let io = Loop::start(IoOptions { udp, ..IoOptions::default() });
+        let peer = UdpSocket::bind("10.9.0.7:0").unwrap();
+        let remote = peer.local_addr().unwrap();
+        let face = io.open(move |io| io.open_udp(remote, None, FacePersistency::Permanent)).unwrap();
+        let source = || io.status(face).unwrap().local.ip().unwrap().to_string();
+        let first = io.status(face).unwrap().socket_inode;
+        assert_eq!(source(), "10.9.0.1");
+        assert!(route("10.9.0.2"));
+        eventually("it sends from the other address", || {
+            io.send(face, &packet(10, 1));
+            source() == "10.9.0.2"
+        });
+        assert_ne!(io.status(face).unwrap().socket_inode, first, "another socket");
+        peer.set_read_timeout(Some(PATIENCE)).unwrap();
+        io.send(face, &packet(10, 2));
+        let mut octets = [0; 100];
+        eventually("the peer receives from it", || {
+            let (_, from) = namely_testkit::uninterrupted(|| peer.recv_from(&mut octets)).unwrap();
+            from.ip().to_string() == "10.9.0.2"
+        });
+    });
+}
+
 #[test]
 fn a_bad_datagram_affects_nothing_else() {
     let (io, router) = listening(IoOptions::default());

@@ -282,3 +282,20 @@ impl<H: Handler> Receiver<H> for Connection {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_limit_unacknowledged_time() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let opened = start(&listener.local_addr().unwrap(), None).unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        prepare(&accepted);
+        for socket in [opened.as_fd(), accepted.as_fd()] {
+            assert_eq!(sockopt::tcp_user_timeout(socket), Ok(30_000));
+            assert_eq!(sockopt::tcp_keepidle(socket), Ok(KEEPALIVE_IDLE));
+        }
+    }
+}

@@ -52,7 +52,7 @@ impl<H: Handler> Faces<H> {
             peers.insert(peer, &port);
         }
         if persistency != FacePersistency::OnDemand {
-            self.set_face_timer(&port, self.now_ns().saturating_add(SILENCE_NS));
+            self.set_face_timer(&port, self.now_ns().saturating_add(self.options().udp.silence_ns));
         }
         Ok(port)
     }
@@ -155,9 +155,6 @@ pub fn send_beside(local: SocketAddr, peer: SocketAddr, datagrams: &[Vec<u8>]) -
     }
     Ok(())
 }
-
-/// Time without an arrival after which a face checks the address from which it sends, ns.
-const SILENCE_NS: u64 = 30_000_000_000;
 
 /// Time after which a face that went down tries again, ns. Its former socket has released the port
 /// by then.
@@ -332,10 +329,11 @@ impl<H: Handler> Receiver<H> for PeerReceiver<H::Packet> {
         if turn.port.persistency() == FacePersistency::OnDemand {
             return turn.end_if_idle();
         }
-        turn.set_timer(Some(turn.now_ns().saturating_add(SILENCE_NS)));
+        let silence_ns = turn.options().udp.silence_ns;
+        turn.set_timer(Some(turn.now_ns().saturating_add(silence_ns)));
         let answers = turn.port.answers();
         let has_sent = answers != std::mem::replace(&mut self.answers, answers);
-        let is_silent = turn.now_ns().saturating_sub(turn.port.active_ns()) >= SILENCE_NS;
+        let is_silent = turn.now_ns().saturating_sub(turn.port.active_ns()) >= silence_ns;
         if self.socket.is_none() || (has_sent && is_silent) { self.follow_addresses(turn) } else { Ok(()) }
     }
 
