@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The resolver's configuration. The system's network management replaces it, often by a link to a
@@ -22,9 +23,16 @@ pub(crate) fn lookup_refusal() -> Option<String> {
     if !IS_CONFINED.load(Ordering::Relaxed) {
         return None;
     }
-    let error = File::open(RESOLVER).err().filter(|error| error.kind() == ErrorKind::PermissionDenied)?;
+    refusal(Path::new(RESOLVER))
+}
+
+/// The reason for which this process may not read `resolver`. The restriction of a running process
+/// never widens (landlock(7)), so a link to another folder is followed at the next start.
+pub(crate) fn refusal(resolver: &Path) -> Option<String> {
+    let error = File::open(resolver).err().filter(|error| error.kind() == ErrorKind::PermissionDenied)?;
     Some(format!(
-        "{RESOLVER}: {error}: it leads to a folder that was added after the start, which \
-         process.confine_files refuses: restart the router"
+        "{}: {error}: it leads to a folder that was added after the start, which \
+         process.confine_files refuses: restart the router",
+        resolver.display()
     ))
 }

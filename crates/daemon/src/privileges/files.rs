@@ -135,6 +135,55 @@ mod tests {
     }
 
     #[test]
+    fn a_resolver_that_moved_away_is_reported() {
+        use std::os::unix::fs::symlink;
+
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        for folder in ["etc", "run", "run/stub", "run/stub/new", "later"] {
+            std::fs::create_dir(path(folder)).unwrap();
+        }
+        for file in ["run/stub/resolv.conf", "run/stub/new/resolv.conf", "later/resolv.conf"] {
+            std::fs::write(path(file), "nameserver 192.0.2.1\n").unwrap();
+        }
+        let resolver = path("etc/resolv.conf");
+        let lead = |target: &str| {
+            let _ = std::fs::remove_file(&resolver);
+            symlink(path(target), &resolver).unwrap();
+        };
+        lead("run/stub/resolv.conf");
+        // The restriction concerns this thread and its children only.
+        let (asks, asked) = std::sync::mpsc::channel();
+        let (answers, answered) = std::sync::mpsc::channel();
+        let of = resolver.clone();
+        let confined = std::thread::spawn(move || {
+            let mut read = folders_behind(&of);
+            read.push(folder_of(&of));
+            let status = restrict(&read, &[], &[]);
+            if !matches!(status, Ok(RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced)) {
+                return;
+            }
+            while let Ok(()) = asked.recv() {
+                let _ = answers.send(confinement::refusal(&of));
+            }
+        });
+        let report = |target: &str| {
+            lead(target);
+            asks.send(()).ok().and_then(|()| answered.recv().ok())
+        };
+        let Some(first) = report("run/stub/resolv.conf") else {
+            return namely_testkit::skip(namely_testkit::Need::Kernel, "this kernel has no Landlock");
+        };
+        assert_eq!(first, None, "a link of the start");
+        assert_eq!(report("run/stub/new/resolv.conf"), Some(None), "below its folder");
+        let refused = report("later/resolv.conf").flatten().unwrap();
+        assert!(refused.contains("etc/resolv.conf") && refused.ends_with("restart the router"), "{refused}");
+        assert_eq!(report("run/stub/resolv.conf"), Some(None), "it leads back");
+        drop(asks);
+        confined.join().unwrap();
+    }
+
+    #[test]
     fn only_configured_folders_are_opened() {
         let text = "[authorization]\nannouncement_anchors = [\"/h/i.cert\"]\n[faces]\nlisten = [\"unix:///a/b.sock\", \"memif:///c/d.memif\", \"udp://127.0.0.1:1\"]\n\
                     [[authorization.key]]\ncertificate = \"/e/f.cert\"\n";
