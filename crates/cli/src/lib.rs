@@ -23,10 +23,11 @@ pub mod signing;
 pub mod silence;
 pub mod stop;
 
+use std::ffi::{CString, OsString};
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
+use clap::{CommandFactory, FromArgMatches};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -65,7 +66,7 @@ pub fn main() -> ExitCode {
 /// Returns the command line, and a hint if it has the syntax of another program. A wrong command
 /// line or a request for help ends the process.
 fn command_line() -> (args::Cli, Option<String>) {
-    let mut error = match args::Cli::try_parse() {
+    let mut error = match parse(std::env::args_os()) {
         Ok(cli) => return (cli, None),
         Err(error) => error,
     };
@@ -89,10 +90,23 @@ fn command_line() -> (args::Cli, Option<String>) {
     let Some(ours) = theirs.and_then(|line| nfdc::translated(&line)).filter(|_| error.use_stderr()) else {
         output::end_with(&error)
     };
-    match args::Cli::try_parse_from(["namely"].into_iter().chain(ours.iter().map(String::as_str))) {
+    match parse(["namely"].into_iter().chain(ours.iter().map(String::as_str)).map(OsString::from)) {
         Ok(cli) => (cli, Some(format!("hint: here that is `namely {}`", ours.join(" ")))),
         Err(_) => output::end_with(&error),
     }
+}
+
+/// Parses a command line, and names this process by its command: routers list the name beside the
+/// process id.
+fn parse(line: impl Iterator<Item = OsString>) -> Result<args::Cli, clap::Error> {
+    let mut matches = args::Cli::command().try_get_matches_from(line)?;
+    // `namely down` finds routers by the name of their program.
+    let command = matches.subcommand_name().filter(|command| *command != "up");
+    if let Some(name) = command.and_then(|command| CString::new(format!("namely {command}")).ok()) {
+        // The kernel keeps 15 octets of it.
+        let _ = rustix::thread::set_name(&name);
+    }
+    args::Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut args::Cli::command()))
 }
 
 /// Returns the words of a command line up to the unknown command `word`, without options.

@@ -54,6 +54,32 @@ fn faces_are_created_changed_and_destroyed() {
 }
 
 #[test]
+fn the_face_list_shows_states_and_programs() {
+    let mut home = Home::with_router();
+    fs::create_dir(home.path("data")).unwrap();
+    let server = home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
+    let faces = home.json(["face", "list"]);
+    let pid = home.pid(server);
+    let served = faces.iter().find(|face| face["process"]["pid"] == pid).expect("the server's face");
+    assert_eq!((&served["process"]["program"], &served["state"]), (&"namely serve".into(), &"up".into()));
+    let own = faces.iter().any(|face| face["process"]["program"] == "namely face");
+    assert!(own, "the command itself: {faces:?}");
+    let list = home.ok(["face", "list"]);
+    assert!(list.contains(&format!("namely serve (pid {pid}, ")), "{list}");
+
+    let peer = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let remote = format!("tcp4://{}", peer.local_addr().unwrap());
+    home.ok(["face", "create", &remote, "--persistency", "permanent"]);
+    let of_peer = || home.json(["face", "list", "--remote", &remote.replace("tcp4", "tcp")]);
+    assert_eq!(of_peer()[0]["state"], "up", "found by tcp://, too");
+    drop(peer);
+    home.wait_for("the face is down", || of_peer()[0]["state"] == "down");
+    let list = home.ok(["face", "list", "--remote", &remote]);
+    let line = list.lines().find(|line| line.ends_with(&remote)).unwrap();
+    assert!(line.contains("permanent, down"), "{list}");
+}
+
+#[test]
 fn strategies_are_chosen_by_short_names() {
     let home = Home::with_router();
     home.ok(["strategy", "set", "/live", "multicast"]);

@@ -196,7 +196,7 @@ fn ls_lists_the_prefixes_of_the_router() {
         (row["kind"].as_str().unwrap().to_owned(), row["behind"].as_str().unwrap().to_owned())
     };
     let (kind, program) = behind("/lab");
-    assert!(kind == "program" && program.starts_with("namely (pid "), "{program}");
+    assert!(kind == "program" && program.starts_with("namely serve (pid "), "{program}");
     assert_eq!(behind("/far"), ("neighbor".into(), "udp4://127.0.0.1:6399".into()));
     assert!(rows.iter().all(|row| !row["uri"].as_str().unwrap().starts_with("/localh")), "{rows:?}");
     assert_eq!(home.ok(["ls", "/", "-1"]), "/far\n/lab\n");
