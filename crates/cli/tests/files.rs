@@ -559,11 +559,14 @@ fn peek_shows_objects_below_a_prefix() {
 
 #[test]
 fn get_names_a_silent_neighbor() {
-    let home = Home::with_router();
+    let mut home = Home::with_router();
     // The socket is bound but never read, so packets vanish without an error.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let uri = format!("udp4://{}", silent.local_addr().unwrap());
     home.ok(["route", "add", "/far", &uri]);
+    home.ok(["key", "new", "/far"]);
+    let repeated = home.namely(["get", "/far/file", "-o", "late", "--retry", "10000", "--retry-delay", "0"]);
+    home.spawn(repeated);
     // Without an answer of the router within 2 s, the command does not name the neighbor.
     home.wait_for("the neighbor's name", || {
         let end = home.run(["get", "/far/file", "-o", "file"]);
@@ -574,6 +577,14 @@ fn get_names_a_silent_neighbor() {
     });
     let quiet = home.run(["get", "/far/file", "-o", "file", "--quiet"]);
     assert!(!quiet.stderr.contains("face show"), "{quiet:?}");
+    home.wait_for("a repetition after the silence", || {
+        home.background_log().contains("repetition 1 of 10000 in 0 s")
+    });
+    fs::create_dir(home.path("data")).unwrap();
+    write_file(&home.path("data/file"), 10_000, 1);
+    home.serve("/far", ["serve", "data", "--prefix", "/far"]);
+    home.wait_for("the file", || home.path("late").exists());
+    same(&home.path("data/file"), &home.path("late"));
 }
 
 /// VI-01, VI-02: a file of CMS, and a part of it. The name derives from the file's physical name at

@@ -25,6 +25,24 @@ fn routes_are_added_listed_and_removed() {
 }
 
 #[test]
+fn route_failures_have_statuses_by_cause() {
+    let home = Home::with_router();
+    let add = |status: i32, prefix: &str, to: &str| home.fails(status, ["route", "add", prefix, to]);
+    for (prefix, to, reason) in [
+        ("/x", "999999", "there is no face 999999"),
+        ("/localhost/nfd/x", "udp://127.0.0.1:16399", "belongs to the router's management"),
+        ("/x", "dev://eth99", "not to dev://eth99"),
+    ] {
+        let refused = add(7, prefix, to);
+        assert!(refused.contains("the router refused: ") && refused.contains(reason), "{refused}");
+    }
+    let failed = add(1, "/x", "udp://no-such-host.invalid");
+    assert!(failed.contains("cannot look up no-such-host.invalid"), "{failed}");
+    assert!(add(1, "/x", "foo://bar").contains("unknown scheme"));
+    assert!(home.json(["route", "list"]).iter().all(|route| route["prefix"] != "/x"));
+}
+
+#[test]
 fn an_expiring_route_disappears() {
     let home = Home::with_router();
     home.ok(["route", "add", "/soon/gone", "udp://127.0.0.1:16398", "--expires", "8"]);
@@ -77,6 +95,19 @@ fn the_face_list_shows_states_and_programs() {
     let list = home.ok(["face", "list", "--remote", &remote]);
     let line = list.lines().find(|line| line.ends_with(&remote)).unwrap();
     assert!(line.contains("permanent, down"), "{list}");
+}
+
+#[test]
+fn a_face_is_found_without_the_ip_version() {
+    let home = Home::with_router();
+    home.ok(["face", "create", "udp://127.0.0.1:16396"]);
+    home.ok(["face", "create", "udp://[::1]:16396"]);
+    for host in ["127.0.0.1", "[::1]"] {
+        let found = home.json(["face", "list", "--remote", &format!("udp://{host}:16396")]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        let remote = found[0]["remote"].as_str().unwrap();
+        assert!(remote.ends_with(&format!("://{host}:16396")) && remote.starts_with("udp"), "{remote}");
+    }
 }
 
 #[test]
@@ -337,6 +368,10 @@ fn completion_lists_faces_prefixes_and_keys() {
             "bash",
             "COMP_WORDS=(namely get /l); COMP_CWORD=2; _namely_with_values namely /l get; printf '%s\\n' \"${COMPREPLY[@]}\"",
         ),
+        (
+            "bash",
+            "COMP_WORDS=(namely get ''); COMP_CWORD=2; _namely_with_values namely '' get; printf '%s\\n' \"${COMPREPLY[@]}\"",
+        ),
         ("fish", "complete -C 'namely get /l'"),
     ] {
         fs::write(home.path("script"), home.ok(["completions", shell])).unwrap();
@@ -351,6 +386,8 @@ fn completion_lists_faces_prefixes_and_keys() {
         };
         let end = ended(output);
         assert!(end.stdout.lines().any(|line| line.trim() == "/lab"), "{shell}: {end:?}");
+        let has_options = end.stdout.lines().any(|line| line.starts_with('-'));
+        assert!(!has_options, "{shell}: values only, for an empty word, too: {end:?}");
     }
 }
 

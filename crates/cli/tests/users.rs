@@ -173,3 +173,26 @@ fn refused_users_see_the_missing_rule() {
     let sent = shared.run_of(NOBODY, &["route", "add", "/secret", "local", "--router", &uri]);
     assert_eq!(sent.code, Some(7), "{sent:?}");
 }
+
+#[test]
+fn unreadable_files_need_no_second_try() {
+    let Some(mut shared) = Shared::new() else { return };
+    let socket = shared.folder_of(NOBODY, "of-nobody", 0o755).join("namely.sock");
+    shared.start_router_of(NOBODY, &socket);
+    let uri = format!("unix://{}", socket.display());
+    let data = shared.folder_of(NOBODY, "data", 0o755);
+    for (file, mode) in [("open", 0o644), ("locked", 0o000)] {
+        fs::write(data.join(file), "text").unwrap();
+        allow(data.join(file), mode);
+    }
+    let server = shared
+        .namely_of(NOBODY, &["serve", &data.display().to_string(), "--prefix", "/lab", "--router", &uri]);
+    shared.home.spawn(server);
+    let of_router = |words: &[&str]| shared.run_of(NOBODY, &[words, &["--router", &uri]].concat());
+    shared.home.wait_for("the listing", || of_router(&["ls", "/lab"]).code == Some(0));
+    let end = of_router(&["get", "/lab", "-r", "copy"]);
+    assert_eq!(end.code, Some(1), "{end:?}");
+    assert!(end.stderr.contains("failed: locked: its producer cannot read it"), "{end:?}");
+    assert!(end.stderr.contains("hint: its producer has to make it readable"), "{end:?}");
+    assert!(!end.stderr.contains("the same command again"), "{end:?}");
+}
