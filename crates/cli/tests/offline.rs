@@ -8,6 +8,7 @@ use std::sync::Arc;
 use clap::CommandFactory;
 use common::Home;
 use namely_security::{Certificate, KeyType, PrivateKey};
+use namely_testkit::{Need, skip};
 use namely_wire::{Name, ValidityPeriod};
 
 #[test]
@@ -318,6 +319,31 @@ fn help_names_the_units_that_outlive_terminals() {
         assert!(help.contains(&format!("`systemctl --user enable --now {unit}`")), "{help}");
     }
     assert!(home.ok(["serve", "--help"]).contains("It ends with its terminal"));
+}
+
+#[test]
+fn mandoc_accepts_the_manual_pages() {
+    let home = Home::new();
+    home.ok(["man", "pages"]);
+    let lint = |file: &std::path::Path| {
+        let mut mandoc = std::process::Command::new("mandoc");
+        mandoc.args(["-T", "lint"]).arg(file).output().map(common::ended)
+    };
+    if let Err(error) = lint(&home.path("none")) {
+        return skip(Need::Mandoc, error);
+    }
+    let mut pages = 0;
+    for section in ["man1", "man5", "man8"] {
+        for page in fs::read_dir(home.path("pages").join(section)).unwrap() {
+            let said = lint(&page.unwrap().path()).unwrap().stdout;
+            // The names of these programs have lower case, in titles, too.
+            let is_name = |line: &&str| line.contains("lower case character in document title");
+            let new: Vec<_> = said.lines().filter(|line| !is_name(line)).collect();
+            assert!(new.is_empty(), "{new:#?}");
+            pages += 1;
+        }
+    }
+    assert!(pages > 50, "{pages}");
 }
 
 #[test]

@@ -82,6 +82,8 @@ pub enum Need {
     Xrootd,
     /// `valgrind`.
     Valgrind,
+    /// `mandoc`, which checks manual pages.
+    Mandoc,
     /// `openssl`.
     Openssl,
     /// `curl`.
@@ -104,7 +106,7 @@ pub enum Need {
 
 impl Need {
     /// All needs.
-    pub const ALL: [Need; 25] = [
+    pub const ALL: [Need; 26] = [
         Need::Root,
         Need::Namespaces,
         Need::Netem,
@@ -121,6 +123,7 @@ impl Need {
         Need::Cxx,
         Need::Xrootd,
         Need::Valgrind,
+        Need::Mandoc,
         Need::Openssl,
         Need::Curl,
         Need::Prometheus,

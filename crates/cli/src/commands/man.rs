@@ -147,14 +147,56 @@ impl Page<'_> {
         let mut page = Vec::new();
         man.render(&mut page).map_err(|e| io_failure("write", &path, e))?;
         let notes = self.command.get_after_help().map(ToString::to_string).unwrap_or_default();
-        let mut text = after_help(&notes);
+        let mut text = tidied(&String::from_utf8_lossy(&page));
+        text += &after_help(&notes);
         text += &list("EXIT STATUS", self.statuses);
         text += &list("ENVIRONMENT", self.variables);
         text += &list("FILES", &FILES);
         text += &see_also(&self.related);
-        page.extend_from_slice(text.as_bytes());
-        write(&path, &page)
+        write(&path, text.as_bytes())
     }
+}
+
+/// The octets of a line of text in a page's source, beyond which mandoc(1) reports it.
+const LINE_OCTETS_MAX: usize = 80;
+
+/// A page of the generator without line breaks beside empty lines, which have no effect, and with
+/// short lines.
+fn tidied(page: &str) -> String {
+    let lines: Vec<&str> = page.lines().map(str::trim_end).collect();
+    let mut text = String::new();
+    for (i, line) in lines.iter().enumerate() {
+        let before = i.checked_sub(1).and_then(|i| lines.get(i));
+        let is_empty = |line: Option<&&str>| line == Some(&"");
+        if *line == ".br" && (is_empty(before) || is_empty(lines.get(i + 1))) {
+            continue;
+        }
+        if line.starts_with('.') {
+            let _ = writeln!(text, "{line}");
+        } else {
+            wrap(line, &mut text);
+        }
+    }
+    text
+}
+
+/// Adds a line of text as lines that are not too long. The formatter fills them again.
+fn wrap(line: &str, text: &mut String) {
+    let mut octets = 0;
+    for word in line.split(' ') {
+        if octets > 0 && octets + word.len() >= LINE_OCTETS_MAX {
+            text.push('\n');
+            octets = 0;
+            if word.starts_with(['.', '\'']) {
+                text.push_str("\\&");
+            }
+        } else if octets > 0 {
+            text.push(' ');
+        }
+        text.push_str(word);
+        octets += word.len() + 1;
+    }
+    text.push('\n');
 }
 
 /// The sections for the end of the help: its examples, each on its own line, and its notes.
@@ -175,7 +217,7 @@ fn after_help(text: &str) -> String {
             });
         } else if lines.peek().is_some() {
             notes.push_str(".PP\n");
-            lines.for_each(|line| notes.push_str(&format!("{}\n", escaped(line.trim_start()))));
+            lines.for_each(|line| wrap(&escaped(line.trim_start()), &mut notes));
         }
     }
     let mut sections = String::new();
@@ -238,6 +280,14 @@ fn configuration_page() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn generated_lines_are_short_and_plain() {
+        assert_eq!(tidied(".TP\na  \n.br\nb\n.br\n\n.br\nc\n"), ".TP\na\n.br\nb\n\nc\n");
+        let long = format!("{} .dot 'quote", "x".repeat(77));
+        assert_eq!(tidied(&long), format!("{}\n\\&.dot 'quote\n", "x".repeat(77)));
+        assert_eq!(tidied(&"y".repeat(200)).len(), 201, "a word stays whole");
+    }
 
     #[test]
     fn examples_and_notes_have_sections() {
