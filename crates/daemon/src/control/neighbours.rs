@@ -403,7 +403,7 @@ mod tests {
         let status = FaceStatus { face_id: 300, uri, ..FaceStatus::default() };
         let faces = OneFace { status: RefCell::new(status.clone()), destroyed: Cell::new(0) };
         let (neighbors, disk, vip, traces) = (None, None, None, None);
-        let control = Control { faces: &faces, tables: &core, neighbors, disk, vip, traces };
+        let control = Control { faces: &faces, tables: &core, neighbors, disk, vip, traces, draining: None };
         let mut neighbours = Neighbours::default();
         neighbours.configure(&config, control, 0);
         let mut made = 0;

@@ -154,6 +154,7 @@ impl World {
             disk: self.disk.as_ref().map(|disk| disk as &dyn CsDisk),
             vip: None,
             traces: self.traces.as_ref().map(|traces| traces as &dyn Traces),
+            draining: None,
         }
     }
 
