@@ -55,8 +55,9 @@
 //! let requester = Requester::Unknown;
 //! let incoming = Incoming { interest: &interest, face_id: 300, is_local: true, requester };
 //! let mut replies = Vec::new();
-//! let (neighbors, disk, vip, traces) = (None, None, None, None);
-//! let control = Control { faces: &NoFaces, tables: &tables, neighbors, disk, vip, traces };
+//! let (neighbors, disk, vip, traces, draining) = (None, None, None, None, None);
+//! let control =
+//!     Control { faces: &NoFaces, tables: &tables, neighbors, disk, vip, traces, draining };
 //! management.handle(incoming, control, now, &mut replies);
 //!
 //! let status = GeneralStatus::decode(DataView::parse(&replies[0])?.content)?;
