@@ -17,6 +17,7 @@ use crate::measure::{Measure, Samples};
 use crate::metric::Metric;
 use crate::namespace::{self, NetworkScope};
 use crate::options::Compare;
+use crate::output;
 use crate::report::{Results, print_json, print_table};
 use crate::scenario::{Kind, Plan, Scenario};
 use crate::subject::{self, Site, Subject, SubjectName, free_ports};
@@ -64,11 +65,14 @@ impl Run<'_> {
         let wanted = |s: &Scenario| self.options.scenario.is_empty() || self.options.scenario.contains(s);
         for scenario in Scenario::value_variants().iter().copied().filter(wanted) {
             if let (true, NetworkScope::Loopback(reason)) = (scenario.is_ethernet(), &self.scope) {
-                eprintln!("{}: left out: no devices can be made here ({reason})", scenario.name());
+                output::say(format_args!(
+                    "{}: left out: no devices can be made here ({reason})",
+                    scenario.name()
+                ));
                 continue;
             }
             for (subject, reason) in subjects.iter().filter_map(|s| Some((s, s.unsupported(scenario)?))) {
-                eprintln!("{}: without {} ({reason})", scenario.name(), subject.name());
+                output::say(format_args!("{}: without {} ({reason})", scenario.name(), subject.name()));
             }
             let taking_part: Vec<&dyn Subject> =
                 subjects.iter().copied().filter(|s| s.unsupported(scenario).is_none()).collect();
@@ -76,7 +80,7 @@ impl Run<'_> {
             if self.options.repeats.json {
                 print_json(&results, scenario)?;
             } else {
-                print_table(&results, scenario, &taking_part)?;
+                print_table(&results, scenario, &taking_part);
             }
         }
         Ok(())
@@ -132,12 +136,12 @@ impl Run<'_> {
         fs::remove_dir_all(&dir).map_err(|e| Error::environment("cannot remove a directory", e))?;
         match result {
             Ok(samples) => {
-                eprintln!("{label}: {}", headline(&samples));
+                output::say(format_args!("{label}: {}", headline(&samples)));
                 Ok(counted(samples))
             }
             Err(error @ (Error::Interrupted | Error::Environment { .. } | Error::Usage(_))) => Err(error),
             Err(error) => {
-                eprintln!("{label}: FAILED: {error}");
+                output::say(format_args!("{label}: FAILED: {error}"));
                 Ok(vec![(Metric::Failed, 1.0)])
             }
         }

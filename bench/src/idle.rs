@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::error::Error;
 use crate::files::directory;
 use crate::machine::Machine;
+use crate::output;
 use crate::probe;
 use crate::programs::{Program, READY_LIMIT};
 use crate::report::align;
@@ -100,19 +101,19 @@ pub fn run(options: &Idle) -> Result<(), Error> {
         return Err(Error::Usage(missing));
     }
     let interrupt = Interrupt::on_signals()?;
-    eprintln!("machine: {}", Machine::read());
+    output::say(format_args!("machine: {}", Machine::read()));
     let dir = directory("namely-idle-", None)?;
     let mut routers = Vec::new();
     for number in 0..options.routers {
         routers.push(start(program.path(), &dir.path().join(number.to_string()), &interrupt)?);
     }
-    eprintln!("{} routers are ready", routers.len());
+    output::say(format_args!("{} routers are ready", routers.len()));
     interrupt.sleep(SETTLE)?;
     let rows = account(&routers, length, &interrupt);
     // All at once: each takes a moment to end.
     routers.iter_mut().for_each(Process::terminate);
     let rows = rows?;
-    eprintln!("machine: {}", Machine::read());
+    output::say(format_args!("machine: {}", Machine::read()));
     print(options, &rows);
     let exceeding = rows.iter().filter(|row| row.exceeds()).count();
     match exceeding {
@@ -172,10 +173,7 @@ fn print(options: &Idle, rows: &[Row]) {
                 (name.to_owned(), json!({ "unit": unit, "median": median, "min": min, "max": max }))
             })
             .collect();
-        println!(
-            "{}",
-            json!({ "routers": rows.len(), "minutes": options.minutes, "quantities": quantities })
-        );
+        output::line(json!({ "routers": rows.len(), "minutes": options.minutes, "quantities": quantities }));
         return;
     }
     let head = ["a router", "unit", "median", "min", "max"].map(str::to_owned).to_vec();
@@ -183,7 +181,7 @@ fn print(options: &Idle, rows: &[Row]) {
         let numbers = [median, min, max].map(|value| format!("{value:.4}"));
         [vec![name.to_owned(), unit.to_owned()], numbers.to_vec()].concat()
     });
-    println!("{}", align(&std::iter::once(head).chain(lines).collect::<Vec<_>>()));
+    output::line(align(&std::iter::once(head).chain(lines).collect::<Vec<_>>()));
 }
 
 #[cfg(test)]

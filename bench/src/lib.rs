@@ -38,6 +38,7 @@ pub mod measure;
 pub mod metric;
 pub mod namespace;
 pub mod options;
+pub mod output;
 pub mod paths;
 pub mod plain;
 pub mod probe;

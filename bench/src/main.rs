@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use namely_bench::cli::{Cli, Command};
 use namely_bench::{
-    attacker, attacks, compare, idle, instructions, links, paths, plain, saturated, soak, store,
+    attacker, attacks, compare, idle, instructions, links, output, paths, plain, saturated, soak, store,
     store_tables, tables, trees,
 };
 
@@ -37,10 +37,10 @@ fn main() -> ExitCode {
         Command::InstructionsWork(options) => instructions::work(&options),
         Command::Plain(command) => plain::run(&command),
     };
-    match result {
+    match result.and_then(|()| output::finish()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("namely-bench: {error}");
+            output::say(format_args!("namely-bench: {error}"));
             ExitCode::from(error.exit_status())
         }
     }

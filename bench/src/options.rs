@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::error::Error;
+use crate::output;
 use crate::scenario::{Plan, Scenario};
 use crate::subject::SubjectName;
 
@@ -30,7 +31,7 @@ impl Repeats {
 
     /// Prints progress. It is kept apart from the JSON output.
     pub fn say(&self, line: &str) {
-        if self.json { eprintln!("{line}") } else { println!("{line}") }
+        if self.json { output::say(line) } else { output::line(line) }
     }
 }
 

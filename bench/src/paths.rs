@@ -13,6 +13,7 @@ use clap::Args;
 use namely_sim::paths::{CELLS, Cell};
 
 use crate::error::Error;
+use crate::output;
 
 /// Options of `paths`.
 #[derive(Debug, Args)]
@@ -33,6 +34,12 @@ pub struct Paths {
 /// # Errors
 /// No run has the text of `--only`; the file cannot be read or written.
 pub fn run(options: &Paths) -> Result<(), Error> {
+    // A wrong filter must not leave an empty file behind.
+    if !namely_sim::paths::has_run(&options.only) {
+        let paths: Vec<String> = CELLS.iter().map(Cell::name).collect();
+        let why = format!("no run has '{}'; the paths are:\n  {}", options.only, paths.join("\n  "));
+        return Err(Error::Usage(why));
+    }
     let failed = |error| Error::environment(options.results.display().to_string(), error);
     let read = || match fs::read_to_string(&options.results) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
@@ -46,21 +53,16 @@ pub fn run(options: &Paths) -> Result<(), Error> {
         output.write_all(b"\n").map_err(failed)?;
     }
     let (output, failure) = (Mutex::new(output), Mutex::new(None));
-    let is_chosen = namely_sim::paths::run(&known, &options.only, usize::from(options.threads), |line| {
-        eprintln!("{line}");
+    namely_sim::paths::run(&known, &options.only, usize::from(options.threads), |line| {
+        output::say(line);
         let (Ok(mut output), Ok(mut failure)) = (output.lock(), failure.lock()) else { return };
         if let Err(error) = writeln!(output, "{line}") {
             *failure = Some(error);
         }
     });
-    if !is_chosen {
-        let paths: Vec<String> = CELLS.iter().map(Cell::name).collect();
-        let why = format!("no run has '{}'; the paths are:\n  {}", options.only, paths.join("\n  "));
-        return Err(Error::Usage(why));
-    }
     if let Some(error) = failure.into_inner().ok().flatten() {
         return Err(failed(error));
     }
-    print!("{}", namely_sim::paths::table(&read()?));
+    output::lines(namely_sim::paths::table(&read()?));
     Ok(())
 }

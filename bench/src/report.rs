@@ -1,12 +1,12 @@
 //! Results, as aligned tables and as JSON lines.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 
 use serde::Serialize;
 
 use crate::error::Error;
 use crate::metric::Metric;
+use crate::output;
 use crate::scenario::{Kind, Scenario};
 use crate::stats::{Summary, summarise};
 use crate::subject::{Subject, SubjectName};
@@ -65,19 +65,19 @@ pub fn print_json(results: &Results, scenario: Scenario) -> Result<(), Error> {
 
 /// Prints one line of JSON on standard output.
 pub(crate) fn print(line: &Line) -> Result<(), Error> {
-    let text = serde_json::to_string(line).map_err(io::Error::other);
-    text.and_then(|text| writeln!(io::stdout(), "{text}")).map_err(cannot_print)
+    output::line(serde_json::to_string(line).map_err(cannot_print)?);
+    Ok(())
 }
 
 /// Prints the results of `scenario` on standard output, as a table.
-pub fn print_table(results: &Results, scenario: Scenario, subjects: &[&dyn Subject]) -> Result<(), Error> {
+pub fn print_table(results: &Results, scenario: Scenario, subjects: &[&dyn Subject]) {
     let table = align(&table(results, scenario, subjects));
     let ratios: String = ratios(results, scenario, subjects).iter().map(|line| format!("\n{line}")).collect();
-    writeln!(io::stdout(), "\n{}\n{table}{ratios}", scenario.name()).map_err(cannot_print)
+    output::line(format_args!("\n{}\n{table}{ratios}", scenario.name()));
 }
 
-fn cannot_print(e: io::Error) -> Error {
-    Error::environment("cannot print the results", e)
+fn cannot_print(error: serde_json::Error) -> Error {
+    Error::environment("cannot print the results", error)
 }
 
 /// A column: its heading, its metric, digits after the point, and whether it shows the extremes

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::machine::Machine;
+use crate::output;
 use crate::probe;
 use crate::programs::{Program, READY_LIMIT};
 use crate::stats::{Summary, summarise};
@@ -88,7 +89,7 @@ fn print(options: &Saturated, rows: &[(&str, Summary, Summary)], bypassed: f64) 
             })
         };
         let rows: Vec<Value> = rows.iter().map(row).collect();
-        println!("{}", json!({"machine": machine, "slow": options.slow, "bypassed": bypassed, "rows": rows}));
+        output::line(json!({"machine": machine, "slow": options.slow, "bypassed": bypassed, "rows": rows}));
         return;
     }
     let mut text =
@@ -99,7 +100,10 @@ fn print(options: &Saturated, rows: &[(&str, Summary, Summary)], bypassed: f64) 
         // Writing to a string does not fail.
         let _ = writeln!(text, "{what:14}{:>24}{:>24}{ratio:>8.3}", cell(idle), cell(saturated));
     }
-    println!("{text}{bypassed:.0} Interests passed by the disk of {} while it was saturated", options.slow);
+    output::line(format_args!(
+        "{text}{bypassed:.0} Interests passed by the disk of {} while it was saturated",
+        options.slow
+    ));
 }
 
 /// Runs a router with a disk, a reader of it, and the two loads one after the other.

@@ -6,7 +6,6 @@
 
 use std::fmt;
 use std::fs;
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
@@ -17,6 +16,7 @@ use crate::error::Error;
 use crate::files::directory;
 use crate::machine::Machine;
 use crate::namespace;
+use crate::output;
 use crate::subject::SubjectName;
 
 /// Size of the object that is fetched repeatedly.
@@ -147,7 +147,7 @@ pub fn run(options: &Soak) -> Result<(), Error> {
         namespace::enter();
     }
     let interrupt = Interrupt::on_signals()?;
-    eprintln!("machine: {}", Machine::read());
+    output::say(format_args!("machine: {}", Machine::read()));
     let dir = directory("namely-soak-", None)?;
     let attacks: Vec<Attack> = options.attacks().into_iter().flat_map(Attack::parts).collect();
     let setting = Setting { attacks: &attacks, lines: SETTINGS, object_octets: OBJECT_OCTETS };
@@ -155,13 +155,13 @@ pub fn run(options: &Soak) -> Result<(), Error> {
     let started = Instant::now();
     let start = Holdings::now(&world, &interrupt)?;
     let reporter = ProgressReporter { started, json: options.json };
-    reporter.holdings("start", &start, 0, 0)?;
+    reporter.holdings("start", &start, 0, 0);
     let (failures, warm) = load(options, length, &world, &reporter, dir.path(), &interrupt)?;
     // The expected memory is that after the honest load has grown the tables. The other resources
     // are those before the first peer.
     let expected = Holdings { memory_mib: warm.memory_mib, in_use_mib: warm.in_use_mib, ..start };
     let (end, leaked) = settle(&world, &expected, &interrupt)?;
-    reporter.holdings("end", &end, 0, failures.len())?;
+    reporter.holdings("end", &end, 0, failures.len());
     let mut wrong: Vec<String> = leaked.into_iter().map(|what| format!("leaked {what}")).collect();
     wrong.extend(failures.first().map(|first| format!("{} fetches failed, first {first}", failures.len())));
     let stopping = Instant::now();
@@ -185,7 +185,7 @@ fn load(
     let honest = Honest::start(world, Consumers::default(), interrupt);
     warm_up(&honest, 3, interrupt)?;
     let warm = Holdings::now(world, interrupt)?;
-    reporter.holdings("warm", &warm, 0, 0)?;
+    reporter.holdings("warm", &warm, 0, 0);
     let attacks = options.attacks();
     let attack_length = (length / (attacks.len() as u32 * 3 / 2).max(1)).min(ATTACK_MAX);
     let mut failures = Vec::new();
@@ -200,7 +200,7 @@ fn load(
         // More failures would add no information.
         failures.truncate(1000);
         let now = Holdings::now(world, interrupt)?;
-        reporter.holdings(attack.name(), &now, log.fetches.len(), failures.len().saturating_sub(before))?;
+        reporter.holdings(attack.name(), &now, log.fetches.len(), failures.len().saturating_sub(before));
         if turn + 1 >= attacks.len() && reporter.started.elapsed() >= length {
             break;
         }
@@ -230,7 +230,7 @@ struct ProgressReporter {
 }
 
 impl ProgressReporter {
-    fn holdings(&self, when: &str, now: &Holdings, fetches: usize, failed: usize) -> Result<(), Error> {
+    fn holdings(&self, when: &str, now: &Holdings, fetches: usize, failed: usize) {
         let seconds = self.started.elapsed().as_secs_f64();
         let text = if self.json {
             serde_json::json!({"at_s": seconds, "when": when, "holds": now, "fetches": fetches, "failed": failed})
@@ -238,7 +238,7 @@ impl ProgressReporter {
         } else {
             format!("{seconds:8.0} s  {when:12} {now}  {fetches:5} fetches, {failed} failed")
         };
-        writeln!(std::io::stdout(), "{text}").map_err(|e| Error::environment("cannot print", e))
+        output::line(text);
     }
 }
 

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use crate::error::Error;
 use crate::machine::{Machine, cpu_time};
 use crate::options::OnDisk;
+use crate::output;
 
 /// Outstanding requests of the tier and of fio.
 const DEPTH: usize = 64;
@@ -83,7 +84,7 @@ pub fn run(options: &Store) -> Result<(), Error> {
 fn print(figures: &[(&str, Value)], is_json: bool) {
     if is_json {
         let object: serde_json::Map<_, _> = figures.iter().map(|(k, v)| ((*k).into(), v.clone())).collect();
-        println!("{}", Value::Object(object));
+        output::line(Value::Object(object));
         return;
     }
     let mut text = String::new();
@@ -97,7 +98,7 @@ fn print(figures: &[(&str, Value)], is_json: bool) {
         // Writing to a string does not fail.
         let _ = writeln!(text, "{:26} {value}", name.replace('_', " "));
     }
-    print!("{text}");
+    output::lines(text);
 }
 
 fn open(folder: &Path, options: &Store) -> Result<Tier, Error> {

@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 use crate::error::Error;
 use crate::machine::{Machine, cpu_time};
 use crate::options::OnDisk;
+use crate::output;
 use crate::store::{fill, name, refused};
 
 /// Room for Data that is written while the orders are measured.
@@ -69,7 +70,7 @@ pub fn run(options: &StoreTables) -> Result<(), Error> {
     let dir = options.disk.folder()?;
     let folder = dir.path().join("cs");
     if !options.disk.json {
-        println!("{}", Machine::read());
+        output::line(Machine::read());
     }
     let tier = open(&folder, options, EngineKind::Auto)?;
     fill(&tier, options.records, options.disk.octets)?;
@@ -237,7 +238,7 @@ fn print(rows: &[Row], is_json: bool) {
         for row in rows {
             let object: Map<_, _> =
                 row.iter().map(|(title, value)| ((*title).into(), value.clone())).collect();
-            println!("{}", Value::Object(object));
+            output::line(Value::Object(object));
         }
         return;
     }
@@ -254,7 +255,7 @@ fn print(rows: &[Row], is_json: bool) {
         // Writing to a string does not fail.
         let _ = writeln!(text, "{line}");
     }
-    println!("{text}");
+    output::line(text);
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use clap::Args;
 use namely_bench::error::Error;
 use namely_bench::machine::Machine;
+use namely_bench::output;
 use namely_bench::probe;
 use namely_bench::programs::{Program, READY_LIMIT};
 use namely_bench::stats::{self, Summary};
@@ -127,22 +128,22 @@ pub fn run(options: &Istack) -> Result<(), Error> {
     }
     if options.json {
         for (row, runs) in ROWS.iter().zip(&runs) {
-            println!("{}", object(row, runs));
+            output::line(object(row, runs));
         }
         return Ok(());
     }
-    println!("machine: {}", Machine::read());
-    println!(
+    output::line(format_args!("machine: {}", Machine::read()));
+    output::line(format_args!(
         "runs: {} of each row, alternating, {} s each; median (least-most)",
         options.runs, options.seconds
-    );
+    ));
     let mut experiment = "";
     for (row, runs) in ROWS.iter().zip(&runs) {
         if row.experiment != experiment {
             experiment = row.experiment;
-            println!("\n{experiment}\n{TITLES}");
+            output::line(format_args!("\n{experiment}\n{TITLES}"));
         }
-        println!("{}", line(row, runs));
+        output::line(line(row, runs));
     }
     Ok(())
 }

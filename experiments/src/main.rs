@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use namely_bench::plain;
+use namely_bench::{output, plain};
 use namely_experiments::cli::{Cli, Command};
 use namely_experiments::{
     emulated, istack, linear_video, nb_cache, ndise, ndise_ping, ndise_routers, ndp, plot, policies, sim,
@@ -30,10 +30,10 @@ fn main() -> ExitCode {
         Command::SimQueues(options) => sim::queues::run(&options),
         Command::Plain(command) => plain::run(&command),
     };
-    match result {
+    match result.and_then(|()| output::finish()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("namely-experiments: {error}");
+            output::say(format_args!("namely-experiments: {error}"));
             ExitCode::from(error.exit_status())
         }
     }

@@ -6,13 +6,13 @@
 
 mod faults;
 
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
 
 use clap::{Args, ValueEnum};
 use namely_bench::error::Error;
+use namely_bench::output;
 use namely_sim::SECOND;
 use namely_sim::ndise::{self, Arm, ConsumerResult, NdiseTopology, Outcome};
 use namely_sim::table::Table;
@@ -119,9 +119,9 @@ pub fn run(options: &Ndise) -> Result<(), Error> {
             continue;
         }
         if options.json {
-            runs.iter().try_for_each(|run| print(&format!("{}\n", line(run))))?;
+            runs.iter().for_each(|run| output::line(line(run)));
         } else {
-            print(&format!("{}\n", table(topology, &runs)))?;
+            output::line(table(topology, &runs));
         }
         bars.extend(bars_of(topology, &runs));
     }
@@ -290,8 +290,4 @@ fn bars_of(topology: NdiseTopology, runs: &[Run]) -> Vec<Bar> {
     }
     add("hit ratio, %".into(), &|outcome| outcome.hits * 100.0);
     bars
-}
-
-fn print(text: &str) -> Result<(), Error> {
-    write!(io::stdout(), "{text}").map_err(|source| Error::environment("writing the result", source))
 }

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use clap::Args;
 use namely_bench::error::Error;
+use namely_bench::output;
 
 /// Options of `plot`.
 #[derive(Args, Debug)]
@@ -64,7 +65,7 @@ pub fn run(options: &Plot) -> Result<(), Error> {
             "no experiment in these files: they need a program's output with --json".into(),
         ));
     }
-    print!("{}", table(&bars));
+    output::lines(table(&bars));
     write(&options.to, &bars)
 }
 

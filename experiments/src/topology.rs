@@ -22,6 +22,7 @@ use clap::{Args, ValueEnum};
 use namely_bench::error::Error;
 use namely_bench::files::{Object, expect_same};
 use namely_bench::machine::Machine;
+use namely_bench::output;
 use namely_bench::probe;
 use namely_bench::programs::{Program, READY_LIMIT};
 use namely_bench::stats;
@@ -125,7 +126,7 @@ pub fn run(options: &Topology) -> Result<(), Error> {
     let dir = tempfile::tempdir().map_err(|e| Error::environment("cannot make a folder", e))?;
     let lab = Lab::build(options, dir.path(), &interrupt)?;
     if options.hold {
-        print!("{}", lab.description());
+        output::lines(lab.description());
         while interrupt.sleep(Duration::from_secs(1)).is_ok() {}
         return Ok(());
     }
@@ -138,20 +139,20 @@ pub fn run(options: &Topology) -> Result<(), Error> {
     }
     let rows = WAYS.iter().zip(&rates).map(|((what, _), runs)| (*what, runs.as_slice()));
     if options.json {
-        rows.for_each(|(what, runs)| println!("{}", value(what, runs, options)));
+        rows.for_each(|(what, runs)| output::line(value(what, runs, options)));
         return lab.print_latency(options, &interrupt);
     }
-    println!("machine: {}", Machine::read());
-    println!(
+    output::line(format_args!("machine: {}", Machine::read()));
+    output::line(format_args!(
         "{} consumers, {} MiB each over {} with an MTU of {}; {} runs, alternating; median (least-most)\n",
         options.consumers,
         options.size_mib,
         options.link.name(),
         options.mtu,
         options.runs
-    );
-    println!("{:<22}  {:<22}  fairness", "what", "Mbit/s, all consumers");
-    rows.for_each(|(what, runs)| println!("{}", line(what, runs)));
+    ));
+    output::line(format_args!("{:<22}  {:<22}  fairness", "what", "Mbit/s, all consumers"));
+    rows.for_each(|(what, runs)| output::line(line(what, runs)));
     lab.print_latency(options, &interrupt)
 }
 
@@ -353,7 +354,7 @@ impl<'a> Lab<'a> {
         Process::run("latency", command, self.dir, Some(&said), FETCH_LIMIT, interrupt)?;
         let said =
             std::fs::read_to_string(&said).map_err(|e| Error::environment("cannot read a table", e))?;
-        print!("{}{said}", if options.json { "" } else { "\n" });
+        output::lines(format_args!("{}{said}", if options.json { "" } else { "\n" }));
         Ok(())
     }
 

@@ -22,6 +22,7 @@ use self::pace::{End, STEP};
 use crate::attacks::{Attack, RouterAddresses};
 use crate::error::Error;
 use crate::machine::cpu_time;
+use crate::output;
 
 /// Options of one attacker's process.
 #[derive(Debug, Args)]
@@ -65,7 +66,7 @@ pub fn run(options: &Attacker) -> Result<(), Error> {
     done.insert("as_other_user", u64::from(is_other_user));
     done.insert(CPU_MS, cpu_time().as_millis() as u64);
     let text = serde_json::to_string(&done).map_err(|e| Error::environment("cannot print", e))?;
-    println!("{text}");
+    output::line(text);
     Ok(())
 }
 

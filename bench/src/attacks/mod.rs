@@ -42,6 +42,7 @@ use crate::error::Error;
 use crate::files::directory;
 use crate::machine::Machine;
 use crate::namespace::{self, NetworkScope as Network};
+use crate::output;
 use crate::subject::{self, SubjectName};
 
 /// Interval between two readings of the router's memory.
@@ -59,7 +60,7 @@ pub fn run(options: &Attacks) -> Result<(), Error> {
         namespace::enter()
     };
     let interrupt = Interrupt::on_signals()?;
-    let say = |line: &str| if options.json { eprintln!("{line}") } else { println!("{line}") };
+    let say = |line: &str| if options.json { output::say(line) } else { output::line(line) };
     say(&format!("command: {}", std::env::args().skip(1).collect::<Vec<_>>().join(" ")));
     say(&format!("machine: {}", Machine::read()));
     say(&format!("network: {network:?}"));
@@ -71,14 +72,14 @@ pub fn run(options: &Attacks) -> Result<(), Error> {
                     say(&format!("{}: absent ({missing})", subject_name(subject)));
                     continue;
                 }
-                eprintln!("{}: {} run {run}", attack.name(), subject_name(subject));
+                output::say(format_args!("{}: {} run {run}", attack.name(), subject_name(subject)));
                 // A failure of one router does not prevent attacks on the others.
                 let figures = match attack_once(options, subject, attack, run, &interrupt) {
                     Ok(figures) => figures,
                     Err(error @ (Error::Interrupted | Error::Usage(_))) => return Err(error),
                     Err(error) => {
                         let failure = Failure::new(case(subject, attack, run), &error);
-                        eprintln!("{failure}");
+                        output::say(&failure);
                         failed.push(failure);
                         continue;
                     }
@@ -91,7 +92,7 @@ pub fn run(options: &Attacks) -> Result<(), Error> {
         }
     }
     if !options.json {
-        report::print_table(&all, &failed)?;
+        report::print_table(&all, &failed);
     }
     say(&format!("machine at the end: {}", Machine::read()));
     if failed.is_empty() {

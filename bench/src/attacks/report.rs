@@ -1,9 +1,8 @@
 //! The figures of attacks, as an aligned table and as JSON lines.
 
-use std::io::{self, Write};
-
 use super::figures::{Failure, Figures};
 use crate::error::Error;
+use crate::output;
 use crate::report::align;
 use crate::stats::summarise;
 
@@ -28,16 +27,16 @@ const HEADINGS: [&str; 16] = [
 
 /// Prints one line of JSON.
 pub(super) fn print_json(figures: &Figures) -> Result<(), Error> {
-    let text = serde_json::to_string(figures).map_err(io::Error::other);
-    text.and_then(|text| writeln!(io::stdout(), "{text}")).map_err(cannot_print)
+    output::line(serde_json::to_string(figures).map_err(cannot_print)?);
+    Ok(())
 }
 
 /// Prints a table of all runs. Rates, ratios and round trips are medians, failures are sums, and
 /// all other figures are those of the worst run. Failed runs are not part of it, but counted and
 /// listed.
-pub(super) fn print_table(all: &[Figures], failed: &[Failure]) -> Result<(), Error> {
+pub(super) fn print_table(all: &[Figures], failed: &[Failure]) {
     let reasons: String = failed.iter().map(|failure| format!("{failure}\n")).collect();
-    writeln!(io::stdout(), "\n{}{reasons}", align(&rows(all, failed))).map_err(cannot_print)
+    output::line(format_args!("\n{}{reasons}", align(&rows(all, failed))));
 }
 
 fn rows(all: &[Figures], failed: &[Failure]) -> Vec<Vec<String>> {
@@ -65,8 +64,8 @@ fn rows(all: &[Figures], failed: &[Failure]) -> Vec<Vec<String>> {
     rows
 }
 
-fn cannot_print(e: io::Error) -> Error {
-    Error::environment("cannot print the results", e)
+fn cannot_print(error: serde_json::Error) -> Error {
+    Error::environment("cannot print the results", error)
 }
 
 fn row(runs: &[&Figures]) -> Vec<String> {

@@ -17,6 +17,7 @@ use clap::{Args, ValueEnum};
 
 use self::files::Subject;
 use crate::error::Error;
+use crate::output;
 use crate::tables::{BATCH, Bench, Case, Kind, Pace};
 
 /// Options of `instructions`.
@@ -174,7 +175,7 @@ pub fn run(options: &Instructions) -> Result<(), Error> {
         return Err(Error::Usage("counts of a debug build mean nothing: build with --release".to_owned()));
     }
     if Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_err() {
-        println!("skipped: valgrind is not installed");
+        output::line("skipped: valgrind is not installed");
         return Ok(());
     }
     let mut counts = Counts::new();
@@ -185,7 +186,7 @@ pub fn run(options: &Instructions) -> Result<(), Error> {
         return write(&options.snapshot, &counts);
     }
     let (lines, failed) = compare(&read(&options.snapshot)?, &counts);
-    lines.iter().for_each(|line| println!("{line}"));
+    lines.iter().for_each(output::line);
     if failed { Err(Error::Subject(ADVICE.to_owned())) } else { Ok(()) }
 }
 
@@ -252,7 +253,7 @@ fn write(path: &Path, counts: &Counts) -> Result<(), Error> {
     let writing = |e: std::io::Error| Error::environment(format!("cannot write {}", path.display()), e);
     let text = serde_json::to_string_pretty(counts).map_err(|e| writing(e.into()))?;
     std::fs::write(path, text + "\n").map_err(writing)?;
-    counts.iter().for_each(|(name, count)| println!("{name}: {count} instructions"));
+    counts.iter().for_each(|(name, count)| output::line(format_args!("{name}: {count} instructions")));
     Ok(())
 }
 

@@ -19,6 +19,7 @@ pub use self::options::Links;
 use crate::error::Error;
 use crate::files::{Object, directory};
 use crate::machine::Machine;
+use crate::output;
 
 /// Measures the rows of `options` and prints the results.
 pub fn run(options: &Links) -> Result<(), Error> {
@@ -44,21 +45,26 @@ pub fn run(options: &Links) -> Result<(), Error> {
             let lab = Lab::build(runs.row, dir.path(), &interrupt)?;
             match lab.measure(&object) {
                 Ok(figures) => {
-                    eprintln!("{}: {:.0} Mbit/s, run {}", runs.row, figures.goodput_mbps, round + 1);
+                    output::say(format_args!(
+                        "{}: {:.0} Mbit/s, run {}",
+                        runs.row,
+                        figures.goodput_mbps,
+                        round + 1
+                    ));
                     runs.measured.push(figures);
                 }
                 Err(Error::Interrupted) => return Err(Error::Interrupted),
                 Err(error) => {
-                    eprintln!("{}: run {} failed: {error}", runs.row, round + 1);
+                    output::say(format_args!("{}: run {} failed: {error}", runs.row, round + 1));
                     runs.failed += 1;
                 }
             }
         }
     }
     if options.repeats.json {
-        all.iter().for_each(|runs| println!("{}", runs.value(object.octets)));
+        all.iter().for_each(|runs| output::line(runs.value(object.octets)));
     } else {
-        println!("\n{}", table(&all));
+        output::line(format_args!("\n{}", table(&all)));
     }
     say(&format!("machine at the end: {}", Machine::read()));
     Ok(())

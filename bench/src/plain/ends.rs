@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::endpoint::{Endpoint, Listener, READY, Stream};
+use crate::output;
 
 /// Octets of one echoed message: about an Interest.
 const ECHO_OCTETS: usize = 64;
@@ -23,7 +24,7 @@ pub fn source(listen: &Endpoint, file: Option<&Path>, unit: usize) -> io::Result
             None => echo(&mut stream),
         };
         if let Err(e) = served {
-            eprintln!("a client left early: {e}");
+            output::say(format_args!("a client left early: {e}"));
         }
     }
 }

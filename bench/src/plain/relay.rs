@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::datagrams::{Peer, Socket};
 use super::endpoint::{Endpoint, Listener, READY, Stream};
 use crate::files::fill;
+use crate::output;
 
 /// Outstanding datagrams between two relays. They fit into a default socket buffer, so none is
 /// lost.
@@ -41,7 +42,7 @@ pub fn relay(listen: &Endpoint, upstream: &Endpoint, unit: usize) -> io::Result<
             copy_both_ways(client, upstream, unit)
         };
         if let Err(e) = copied {
-            eprintln!("a copy ended early: {e}");
+            output::say(format_args!("a copy ended early: {e}"));
         }
     }
 }
@@ -93,7 +94,7 @@ fn serve_datagrams(socket: &Socket, upstream: &Endpoint, unit: usize) -> io::Res
         if let ([OPEN], peer) = socket.receive(&mut buffer)? {
             socket.wait_at_most(Some(DATAGRAM_WAIT))?;
             if let Err(e) = copy_to_datagrams(socket, peer, Stream::connect(upstream)?, unit) {
-                eprintln!("a copy to {peer} ended early: {e}");
+                output::say(format_args!("a copy to {peer} ended early: {e}"));
             }
             socket.wait_at_most(None)?;
         }

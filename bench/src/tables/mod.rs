@@ -17,6 +17,7 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::machine::Machine;
 use crate::metric::Metric;
+use crate::output;
 use namely_testbed::Interrupt;
 use namely_testbed::{Process, command};
 
@@ -58,7 +59,7 @@ pub fn run_case(options: &TablesCase) -> Result<(), Error> {
     let case = options.scenario.case(options.quick);
     for (metric, samples) in workload::measure(&case, options.runs)? {
         let samples: Vec<String> = samples.iter().map(f64::to_string).collect();
-        println!("{} {}", metric.name(), samples.join(" "));
+        output::line(format_args!("{} {}", metric.name(), samples.join(" ")));
     }
     Ok(())
 }

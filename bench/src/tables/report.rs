@@ -5,6 +5,7 @@ use super::options::Tables;
 use super::workload::Samples;
 use crate::error::Error;
 use crate::metric::Metric;
+use crate::output;
 use crate::report::{Line, align, print};
 use crate::stats::{Summary, summarise};
 
@@ -62,7 +63,7 @@ impl<'a> Report<'a> {
             }
         }
         row.push(what(&scenario.case(self.options.repeats.quick)));
-        eprintln!("{}: {}", scenario.name(), progress.join(", "));
+        output::say(format_args!("{}: {}", scenario.name(), progress.join(", ")));
         self.rows.push(row);
         self.rates.extend(summary(Metric::Exchanges).map(|rate| (scenario, rate.median)));
         Ok(())
@@ -71,21 +72,21 @@ impl<'a> Report<'a> {
     /// Prints the table, the ratios and `line`.
     pub(super) fn foot(&self, line: &str) -> Result<(), Error> {
         if self.options.repeats.json {
-            eprintln!("{line}");
+            output::say(line);
             return Ok(());
         }
-        println!("\n{}", align(&self.rows));
+        output::line(format_args!("\n{}", align(&self.rows)));
         let rate = |of| self.rates.iter().find(|(scenario, _)| *scenario == of).map(|(_, rate)| *rate);
         for (label, of, over) in RATIOS {
             if let (Some(of_rate), Some(over_rate)) = (rate(of), rate(over)) {
-                println!(
+                output::line(format_args!(
                     "{label}: {:.2} times the exchanges_per_second of {}",
                     of_rate / over_rate,
                     over.name()
-                );
+                ));
             }
         }
-        println!("\n{line}");
+        output::line(format_args!("\n{line}"));
         Ok(())
     }
 }

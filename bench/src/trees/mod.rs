@@ -22,6 +22,7 @@ pub use self::options::Trees;
 use crate::error::Error;
 use crate::files::directory;
 use crate::machine::Machine;
+use crate::output;
 use crate::report::align;
 
 /// Maximum time of one copy.
@@ -51,10 +52,10 @@ pub fn run(options: &Trees) -> Result<(), Error> {
         measure(options, &base, &contenders, &mut rows, &interrupt)?;
     }
     if options.repeats.json {
-        rows.values(options.files(), options.octets).iter().for_each(|value| println!("{value}"));
+        rows.values(options.files(), options.octets).iter().for_each(output::line);
     } else {
-        println!("\n{}", align(&rows.table(options.files())));
-        rows.ratios().iter().for_each(|line| println!("{line}"));
+        output::line(format_args!("\n{}", align(&rows.table(options.files()))));
+        rows.ratios().iter().for_each(output::line);
     }
     say(&format!("machine at the end: {}", Machine::read()));
     Ok(())
@@ -83,14 +84,14 @@ fn measure(
             let run = Run { contender, tree: &tree, interrupt };
             let folder = directory("namely-trees-", Some(base))?;
             for (kind, figures) in run.timed(folder.path())? {
-                eprintln!(
+                output::say(format_args!(
                     "{}, {}, {}: {:.2} s, run {}",
                     system,
                     kind.name(),
                     contender.name(),
                     figures.wall_s,
                     round + 1
-                );
+                ));
                 rows.add(row(kind), figures);
             }
             if round == 0 && calls::missing().is_none() {

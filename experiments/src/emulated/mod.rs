@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use namely_bench::output;
 use namely_socket::{Consumer, ConsumerOptions};
 use serde_json::json;
 
@@ -79,13 +80,13 @@ struct Outcome {
 pub fn run(options: &Emulated) -> Result<(), Error> {
     let interrupt = Interrupt::on_signals()?;
     if !options.json {
-        println!("machine: {}", Machine::read());
-        println!(
+        output::line(format_args!("machine: {}", Machine::read()));
+        output::line(format_args!(
             "link: {} Mbit/s, {} ms each way, a queue of {} ms that drops at its end; {} s counted",
             options.rate_mbps, options.delay_ms, options.queue_ms, options.seconds
-        );
-        println!(
-            "congestion  fetches  loss %  goodput Mbit/s  link used  Jain   wait mean ms  wait p99 ms  dropped"
+        ));
+        output::line(
+            "congestion  fetches  loss %  goodput Mbit/s  link used  Jain   wait mean ms  wait p99 ms  dropped",
         );
     }
     for congestion in &options.congestion {
@@ -98,12 +99,12 @@ pub fn run(options: &Emulated) -> Result<(), Error> {
                         "utilisation": o.utilisation, "jain": o.jain, "wait_mean_ms": o.wait_mean_ms,
                         "wait_p99_ms": o.wait_p99_ms, "dropped": o.full,
                     });
-                    println!("{value}");
+                    output::line(value);
                 } else {
-                    println!(
+                    output::line(format_args!(
                         "{congestion:<10}  {flows:>7}  {loss:>6}  {:>14.1}  {:>9.3}  {:.3}  {:>12.1}  {:>11.1}  {:>7}",
                         o.goodput_mbps, o.utilisation, o.jain, o.wait_mean_ms, o.wait_p99_ms, o.full
-                    );
+                    ));
                 }
             }
         }

@@ -18,6 +18,7 @@ use std::path::PathBuf;
 
 use namely_bench::error::Error;
 use namely_bench::machine::Machine;
+use namely_bench::output;
 use namely_testbed::Interrupt;
 
 use self::experiment::{Mode, Outcome, Programs};
@@ -55,7 +56,7 @@ fn watch(
         },
     };
     let seen = viewers::run(population, experiment.habits(), &via).map_err(Error::Subject)?;
-    println!("{}", serde_json::to_string(&seen).map_err(|e| Error::Subject(e.to_string()))?);
+    output::line(serde_json::to_string(&seen).map_err(|e| Error::Subject(e.to_string()))?);
     Ok(())
 }
 
@@ -64,22 +65,22 @@ fn compare(cli: &LinearVideo) -> Result<(), Error> {
     let programs = programs(cli.no_proxy)?;
     let mut outcomes = Vec::new();
     if !cli.json {
-        println!("machine: {}", Machine::read());
+        output::line(format_args!("machine: {}", Machine::read()));
         let proxy = if programs.varnishd.is_some() {
             "varnishd, cache of 1 GiB"
         } else {
             "none: viewers ask the origin itself"
         };
-        println!("caching proxy over TCP: {proxy}");
-        println!("{}", HEADER);
+        output::line(format_args!("caching proxy over TCP: {proxy}"));
+        output::line(HEADER);
     }
     for viewers in &cli.viewers {
         for mode in [Mode::Tcp, Mode::Names] {
             let outcome = experiment::run(mode, *viewers, &cli.experiment, &programs, &interrupt)?;
             if cli.json {
-                println!("{}", serde_json::to_string(&outcome).map_err(|e| Error::Subject(e.to_string()))?);
+                output::line(serde_json::to_string(&outcome).map_err(|e| Error::Subject(e.to_string()))?);
             } else {
-                println!("{}", line(&outcome));
+                output::line(line(&outcome));
             }
             outcomes.push(outcome);
         }

@@ -2,6 +2,7 @@
 //! air, and counts its requests. The paths are `/<channel>/<quality>/live.m3u8` and
 //! `/<channel>/<quality>/<number>.ts`. A Host of `ch<channel>` replaces the first part.
 
+use namely_bench::output;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -29,7 +30,7 @@ pub(crate) fn run(address: SocketAddr, scale: f64) -> io::Result<()> {
     runtime.block_on(async {
         let listener = TcpListener::bind(address).await?;
         let requests = Arc::new(AtomicU64::new(0));
-        println!("{}", listener.local_addr()?);
+        output::line(listener.local_addr()?);
         tokio::spawn(report(requests.clone()));
         loop {
             let (stream, _) = listener.accept().await?;
@@ -52,7 +53,7 @@ async fn report(requests: Arc<AtomicU64>) {
     loop {
         let now = requests.load(Ordering::Relaxed);
         if last != Some(now) {
-            println!("{now}");
+            output::line(now);
             last = Some(now);
         }
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;

@@ -21,6 +21,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use namely_bench::error::Error;
 use namely_bench::machine::Machine;
+use namely_bench::output;
 use namely_testbed::TestbedError;
 use namely_testbed::sandbox::{self, SandboxSide};
 
@@ -169,8 +170,8 @@ pub fn run(options: &NbCache) -> Result<(), Error> {
         limit: Duration::from_secs(options.seconds),
     };
     if !options.json {
-        println!("machine: {}", Machine::read());
-        println!(
+        output::line(format_args!("machine: {}", Machine::read()));
+        output::line(format_args!(
             "{} Data of 4096 octets of 500 files; disks and rates slower than the paper's by {}; writes {}; reads heard \
              of {} ms late; {} runs of each row, alternating; mean±95 % confidence",
             content.names(1).len(),
@@ -178,14 +179,14 @@ pub fn run(options: &NbCache) -> Result<(), Error> {
             if options.writes == Writes::Alone { "alone" } else { "grouped" },
             options.heard_late * options.slower,
             options.runs
-        );
+        ));
     }
     for table in &options.tables {
         let cases = options.rows(*table);
         let can = |case: &Case| {
             let limit = case.throttled_per_s(options.slower);
             let tried = limit.map_or(Ok(()), |limit| Throttle::new("probe", folder.path(), limit).map(drop));
-            tried.inspect_err(|e| eprintln!("{} is left out: {e}", case.disk.label())).is_ok()
+            tried.inspect_err(|e| output::say(format_args!("{} is left out: {e}", case.disk.label()))).is_ok()
         };
         let mut rows: Vec<(Case, Vec<Run>)> =
             cases.into_iter().filter(can).map(|case| (case, Vec::new())).collect();
@@ -193,13 +194,13 @@ pub fn run(options: &NbCache) -> Result<(), Error> {
             for (case, runs) in &mut rows {
                 let run = network::run(setting, *case, u64::from(n) + 1, &interrupt)?;
                 if options.json {
-                    println!("{}", tables::value(*table, *case, &run));
+                    output::line(tables::value(*table, *case, &run));
                 }
                 runs.push(run);
             }
         }
         if !options.json {
-            print!("\n{}", tables::text(*table, &rows));
+            output::lines(format_args!("\n{}", tables::text(*table, &rows)));
         }
     }
     Ok(())

@@ -1,12 +1,13 @@
 //! Faults in virtual time: the lines and the table of their results.
 
 use namely_bench::error::Error;
+use namely_bench::output;
 use namely_sim::ndise::faults::{Fault, Faults, Outcome};
 use namely_sim::table::Table;
 use namely_sim::{SECOND, ndise::Arm};
 use serde_json::json;
 
-use super::{Ndise, cell, print, side_by_side};
+use super::{Ndise, cell, side_by_side};
 
 /// Units of a VIP.
 const UNIT: f64 = (1u64 << 20) as f64;
@@ -24,9 +25,11 @@ pub(super) fn run(options: &Ndise) -> Result<(), Error> {
     let jobs: Vec<Faults> = rows.iter().flat_map(of_row).collect();
     let runs = side_by_side(options.threads, &jobs, Faults::run);
     if options.json {
-        return runs.iter().try_for_each(|(run, outcome)| print(&format!("{}\n", line(run, outcome))));
+        runs.iter().for_each(|(run, outcome)| output::line(line(run, outcome)));
+        return Ok(());
     }
-    print(&format!("{}\n", table(&rows, &runs)))
+    output::line(table(&rows, &runs));
+    Ok(())
 }
 
 fn line(run: &Faults, outcome: &Outcome) -> serde_json::Value {

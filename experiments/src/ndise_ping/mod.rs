@@ -14,6 +14,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use namely_bench::error::Error;
 use namely_bench::machine::Machine;
+use namely_bench::output;
 use namely_bench::stats::{percentile, summarise};
 use namely_sim::table::Table;
 use namely_testbed::Interrupt;
@@ -120,12 +121,12 @@ struct MeasurementRound {
 pub fn run(options: &NdisePing) -> Result<(), Error> {
     let interrupt = Interrupt::on_signals()?;
     if !options.json {
-        println!("machine: {}", Machine::read());
-        println!(
+        output::line(format_args!("machine: {}", Machine::read()));
+        output::line(format_args!(
             "{} turns of {} s; {} neighbors, {} objects, slots of {} ms",
             options.turns, options.seconds, options.neighbours, options.objects, options.period_ms
-        );
-        println!("{}", options.neighbours_share.note());
+        ));
+        output::line(options.neighbours_share.note());
     }
     let mut turns = Vec::new();
     for number in 0..options.turns {
@@ -137,14 +138,14 @@ pub fn run(options: &NdisePing) -> Result<(), Error> {
             let router = Router::start(options, way != MeasurementMode::Without, &interrupt)?;
             let measured = measure(options, router, way, &interrupt)?;
             if options.json {
-                measured.iter().for_each(|turn| println!("{}", line(number, turn)));
+                measured.iter().for_each(|turn| output::line(line(number, turn)));
             }
             turns.extend(measured);
         }
     }
     if !options.json {
-        println!("\n{}", table(&turns));
-        println!("machine at the end: {}", Machine::read());
+        output::line(format_args!("\n{}", table(&turns)));
+        output::line(format_args!("machine at the end: {}", Machine::read()));
     }
     Ok(())
 }

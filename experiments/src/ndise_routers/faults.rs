@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use namely_bench::error::Error;
+use namely_bench::output;
 use namely_sim::table::Table;
 use namely_testbed::Interrupt;
 use namely_testbed::file::EventAction;
@@ -60,13 +61,13 @@ impl Faults {
             for ((label, begin, end), (_, outcomes)) in FAULTS.into_iter().zip(&mut rows) {
                 let outcome = self.once(begin, end, interrupt)?;
                 if self.has_lines {
-                    println!("{}", self.line(label, run, &outcome));
+                    output::line(self.line(label, run, &outcome));
                 }
                 outcomes.push(outcome);
             }
         }
         if !self.has_lines {
-            println!("\n{}", table(&rows));
+            output::line(format_args!("\n{}", table(&rows)));
         }
         Ok(())
     }

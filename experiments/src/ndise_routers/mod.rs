@@ -15,6 +15,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use namely_bench::error::Error;
 use namely_bench::machine::Machine;
+use namely_bench::output;
 use namely_sim::ndise::{Arm, DiskPolicy, NdiseTopology, OBJECTS};
 use namely_sim::table::Table;
 use namely_testbed::{Interrupt, sandbox};
@@ -101,8 +102,11 @@ pub fn run(options: &NdiseRouters) -> Result<(), Error> {
         sandbox::SandboxSide::Done(status) => std::process::exit(i32::from(status)),
     };
     if !options.json {
-        println!("machine: {}", Machine::read());
-        println!("{} runs of {} s of each way, alternating; medians", options.runs, options.seconds);
+        output::line(format_args!("machine: {}", Machine::read()));
+        output::line(format_args!(
+            "{} runs of {} s of each way, alternating; medians",
+            options.runs, options.seconds
+        ));
     }
     let (third, has_lines) = (Duration::from_secs(options.seconds) / 3, options.json);
     let (rate_bps, runs) = (options.rate_mbps * 1_000_000, options.runs);
@@ -152,13 +156,13 @@ fn run_topology(
             let setting = Setting { topology, arm: *arm, seed, warm: third * 2, counted: third };
             let outcome = network::run(&setting, interrupt)?;
             if options.json {
-                println!("{}", line(&setting, &outcome));
+                output::line(line(&setting, &outcome));
             }
             outcomes.push(outcome);
         }
     }
     if !options.json {
-        println!("\n{}", table(topology, &rows));
+        output::line(format_args!("\n{}", table(topology, &rows)));
     }
     Ok(())
 }

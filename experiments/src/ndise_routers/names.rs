@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use namely_bench::error::Error;
+use namely_bench::output;
 use namely_bench::stats::percentile;
 use namely_bench::{probe, programs};
 use namely_client::{Client, ClientError};
@@ -97,13 +98,13 @@ impl Names<'_> {
             for (names, outcomes) in &mut rows {
                 let outcome = self.once(*names, interrupt)?;
                 if self.has_lines {
-                    println!("{}", self.line(*names, run, &outcome));
+                    output::line(self.line(*names, run, &outcome));
                 }
                 outcomes.push(outcome);
             }
         }
         if !self.has_lines {
-            println!("\n{}", table(&rows));
+            output::line(format_args!("\n{}", table(&rows)));
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use namely_bench::error::Error;
+use namely_bench::output;
 use namely_sim::table::Table;
 use namely_testbed::Interrupt;
 use serde_json::json;
@@ -89,13 +90,13 @@ impl Throughput<'_> {
             for cell in &mut cells {
                 let outcome = self.once(cell.way, cell.consumers, interrupt)?;
                 if self.has_lines {
-                    println!("{}", self.line(cell, run, &outcome));
+                    output::line(self.line(cell, run, &outcome));
                 }
                 cell.outcomes.push(outcome);
             }
         }
         if !self.has_lines {
-            println!("\n{}", self.table(&cells));
+            output::line(format_args!("\n{}", self.table(&cells)));
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use namely_bench::error::Error;
 use namely_bench::machine::Machine;
+use namely_bench::output;
 use namely_testbed::{Interrupt, Report};
 use serde_json::{Value, json};
 
@@ -124,7 +125,7 @@ fn file(arm: Arm, options: &Grid) -> String {
 pub(super) fn run(options: &Grid, interrupt: &Interrupt) -> Result<(), Error> {
     let discovery = Arm::Discovery { heartbeat_ms: options.heartbeat_ms };
     if options.file {
-        print!("{}", file(discovery, options));
+        output::lines(file(discovery, options));
         return Ok(());
     }
     let plain = if options.flooding { Arm::Flooding } else { Arm::Plain };
@@ -136,7 +137,7 @@ pub(super) fn run(options: &Grid, interrupt: &Interrupt) -> Result<(), Error> {
             let kept = options.results.as_ref().map(|folder| folder.join(format!("{}-{run}", arm.name())));
             let measured = once(&file(*arm, options), kept.as_deref(), interrupt)?;
             if options.json {
-                println!("{}", value(*arm, run, measured.as_ref()));
+                output::line(value(*arm, run, measured.as_ref()));
             }
             match measured {
                 Some(row) => rows.push(row),
@@ -148,13 +149,13 @@ pub(super) fn run(options: &Grid, interrupt: &Interrupt) -> Result<(), Error> {
         plot::grid(path, &rows)?;
     }
     if !options.json {
-        println!("machine: {}", Machine::read());
-        println!(
+        output::line(format_args!("machine: {}", Machine::read()));
+        output::line(format_args!(
             "17 nodes, 100 Mbit/s, {} octets from each of 3 producers to each of 5 consumers at once; {} runs of each, \
              alternating; mean±95 % confidence; runs that were not complete: {} with discovery, {} plain\n",
             options.octets, options.runs, failed[0], failed[1]
-        );
-        print!("{}", table(&rows[0].1, &rows[1].1));
+        ));
+        output::lines(table(&rows[0].1, &rows[1].1));
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use namely_bench::error::Error;
 use namely_bench::machine::Machine;
+use namely_bench::output;
 use namely_testbed::file::EventAction;
 use namely_testbed::{Interrupt, Lab};
 use serde_json::json;
@@ -48,14 +49,11 @@ pub(super) fn run(options: &Heartbeat, interrupt: &Interrupt) -> Result<(), Erro
     for &heartbeat_ms in &options.heartbeats_ms {
         let point = measure(heartbeat_ms, options, interrupt)?;
         if options.json {
-            println!(
-                "{}",
-                json!({
-                    "heartbeat_ms": heartbeat_ms, "runs": options.runs, "heard_per_min": point.heard_per_min.0,
-                    "heard_per_min_half": point.heard_per_min.1, "set_up_ms": point.set_up_ms.0,
-                    "set_up_ms_half": point.set_up_ms.1,
-                })
-            );
+            output::line(json!({
+                "heartbeat_ms": heartbeat_ms, "runs": options.runs, "heard_per_min": point.heard_per_min.0,
+                "heard_per_min_half": point.heard_per_min.1, "set_up_ms": point.set_up_ms.0,
+                "set_up_ms_half": point.set_up_ms.1,
+            }));
         }
         points.push(point);
     }
@@ -63,16 +61,16 @@ pub(super) fn run(options: &Heartbeat, interrupt: &Interrupt) -> Result<(), Erro
         plot::heartbeat(path, &points)?;
     }
     if !options.json {
-        println!("machine: {}", Machine::read());
-        println!(
+        output::line(format_args!("machine: {}", Machine::read()));
+        output::line(format_args!(
             "17 nodes at rest, {} s; set-up: of a router that was killed and started again; {} runs, mean±95 % confidence\n",
             options.seconds, options.runs
-        );
-        println!("T_h, ms  multicast Interests heard by a node a minute    set-up, ms");
+        ));
+        output::line("T_h, ms  multicast Interests heard by a node a minute    set-up, ms");
         for Point { heartbeat_ms, heard_per_min, set_up_ms } in &points {
             let [received, set_up] =
                 [heard_per_min, set_up_ms].map(|(mean, half)| statistics::text(*mean, *half));
-            println!("{heartbeat_ms:>7}  {received:>44}  {set_up:>12}");
+            output::line(format_args!("{heartbeat_ms:>7}  {received:>44}  {set_up:>12}"));
         }
     }
     Ok(())

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::Args;
 use namely_bench::error::Error;
 use namely_bench::machine::Machine;
+use namely_bench::output;
 use namely_testbed::Interrupt;
 use serde_json::json;
 
@@ -70,7 +71,7 @@ pub(super) fn run(options: &Mtu, interrupt: &Interrupt) -> Result<(), Error> {
             some.iter_mut().zip(succeeded).for_each(|(case, is_well)| case.succeeded += u32::from(is_well));
         }
         if options.json {
-            some.iter().for_each(|case| println!("{}", value(case)));
+            some.iter().for_each(|case| output::line(value(case)));
         }
     }
     let mut mtus: Vec<u32> = pairs.iter().flat_map(|(producer, consumer)| [*producer, *consumer]).collect();
@@ -80,14 +81,16 @@ pub(super) fn run(options: &Mtu, interrupt: &Interrupt) -> Result<(), Error> {
         plot::matrix(path, &mtus, &cases)?;
     }
     if !options.json {
-        println!("machine: {}", Machine::read());
+        output::line(format_args!("machine: {}", Machine::read()));
         let Mtu { octets, repeat_seconds, seconds, runs, .. } = options;
         let again = match repeat_seconds {
             0 => String::new(),
             seconds => format!(" again and again for {seconds} s"),
         };
-        println!("{octets} octets, verified,{again} within {seconds} s each; {runs} runs\n");
-        print!("{}", tables(&mtus, &cases));
+        output::line(format_args!(
+            "{octets} octets, verified,{again} within {seconds} s each; {runs} runs\n"
+        ));
+        output::lines(tables(&mtus, &cases));
     }
     Ok(())
 }

@@ -6,13 +6,12 @@ mod numpy;
 mod tier;
 mod traces;
 
-use std::io::{self, Write};
-
 use namely_forwarder::{CsPolicy, PolicyModel};
 use serde_json::json;
 
 use clap::Args;
 use namely_bench::error::Error;
+use namely_bench::output;
 use traces::{REQUESTS, Trace};
 
 /// Options of `policies`.
@@ -47,7 +46,7 @@ pub fn run(options: &Policies) -> Result<(), Error> {
     let policies = || CsPolicy::ALL.into_iter().filter(|policy| *policy != CsPolicy::Noop);
     if !options.json {
         let names = policies().map(|policy| policy.name().to_owned());
-        print(&row(&format!("{} / {} packets", SIZES[0], SIZES[1]), names))?;
+        output::line(row(&format!("{} / {} packets", SIZES[0], SIZES[1]), names));
     }
     for trace in Trace::ALL {
         let keys = trace.keys(options.requests.unwrap_or(REQUESTS));
@@ -55,7 +54,8 @@ pub fn run(options: &Policies) -> Result<(), Error> {
             |policy| Ok([hit_ratio(policy, SIZES[0], &keys)?, hit_ratio(policy, SIZES[1], &keys)?]);
         let ratios: Vec<[f64; 2]> = policies().map(of_policy).collect::<Result<_, Error>>()?;
         if !options.json {
-            print(&row(trace.title(), ratios.iter().map(|[small, large]| format!("{small:.3}/{large:.3}"))))?;
+            let cells = ratios.iter().map(|[small, large]| format!("{small:.3}/{large:.3}"));
+            output::line(row(trace.title(), cells));
             continue;
         }
         for (policy, ratios) in policies().zip(ratios) {
@@ -65,7 +65,7 @@ pub fn run(options: &Policies) -> Result<(), Error> {
                     "trace": trace, "policy": policy, "packets_max": packets_max, "requests": requests,
                     "hit_ratio": hit_ratio,
                 });
-                print(&line.to_string())?;
+                output::line(line);
             }
         }
     }
@@ -74,10 +74,6 @@ pub fn run(options: &Policies) -> Result<(), Error> {
 
 fn row(title: &str, cells: impl Iterator<Item = String>) -> String {
     cells.fold(format!("{title:20}"), |row, cell| row + &format!("  {cell:>11}"))
-}
-
-fn print(line: &str) -> Result<(), Error> {
-    writeln!(io::stdout(), "{line}").map_err(|source| Error::environment("writing the result", source))
 }
 
 #[cfg(test)]

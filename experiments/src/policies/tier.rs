@@ -8,12 +8,13 @@
 use std::collections::VecDeque;
 
 use namely_bench::error::Error;
+use namely_bench::output;
 use namely_forwarder::{CsPolicy, PolicyModel};
 use namely_tier::{Admission, Gate};
 use serde_json::json;
 
+use super::Policies;
 use super::traces::{REQUESTS, Trace};
-use super::{Policies, print};
 
 /// Capacity of the memory and of the disk below it, in packets.
 const SIZES: [(usize, usize); 3] = [(2_500, 25_000), (2_500, 100_000), (25_000, 100_000)];
@@ -186,10 +187,10 @@ fn replay(
 /// Prints the results as a table, or as a line of JSON for each row.
 pub(super) fn run(options: &Policies) -> Result<(), Error> {
     if !options.json {
-        print(&format!(
+        output::line(format_args!(
             "{:18} {:8} {:>7} {:>7}  {:>9} {:>9} {:>7} {:>9} {:>13}",
             "trace", "policy", "memory", "disk", "admission", "in memory", "hits", "written", "amplification"
-        ))?;
+        ));
     }
     for trace in Trace::ALL {
         let keys = trace.keys(options.requests.unwrap_or(REQUESTS));
@@ -198,7 +199,7 @@ pub(super) fn run(options: &Policies) -> Result<(), Error> {
                 for admission in Admission::ALL {
                     let log = Log::new(disk / SEGMENTS);
                     let outcome = replay(policy, memory, log, admission, &keys)?;
-                    print(&row(options.json, trace, policy, memory, disk, admission, &outcome))?;
+                    output::line(row(options.json, trace, policy, memory, disk, admission, &outcome));
                 }
             }
         }

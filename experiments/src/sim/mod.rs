@@ -91,7 +91,7 @@ pub fn run(options: &Sim) -> Result<(), Error> {
         let is_written = is_checkpointed && is_later;
         write(folder, &report, is_written.then(|| Checkpoint::of(scenario, &running.network)))?;
     }
-    report.print(options.json)?;
+    report.print(options.json);
     if is_complete { Ok(()) } else { Err(Error::Interrupted) }
 }
 

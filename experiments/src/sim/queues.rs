@@ -2,12 +2,12 @@
 //! recorded in a network, and replayed with different numbers of pending events.
 
 use std::hint::black_box;
-use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
 use namely_bench::error::Error;
+use namely_bench::output;
 use namely_sim::queue::{
     BinaryQueue, CalendarQueue, Entry, EventKey, EventQueue, QuadHeap, RadixHeap, TimingWheel,
 };
@@ -69,7 +69,8 @@ pub fn run(options: &SimQueues) -> Result<(), Error> {
         }
     }
     let text = if options.json { text } else { table.text() };
-    write!(io::stdout(), "{text}").map_err(|source| Error::environment("writing the result", source))
+    output::lines(text);
+    Ok(())
 }
 
 /// Returns the times from events to those that they schedule, of requests in a grid.

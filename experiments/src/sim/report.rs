@@ -1,10 +1,9 @@
 //! The results of a run, as a table, CSV, JSON and plots.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 use std::time::Duration;
 
-use namely_bench::error::Error;
+use namely_bench::output;
 use namely_sim::Requests;
 use namely_sim::plot::{Panel, svg};
 use namely_sim::table::Table;
@@ -205,10 +204,10 @@ impl Report {
         svg(&panels, 2, "virtual time, s")
     }
 
-    pub(super) fn print(&self, json: bool) -> Result<(), Error> {
+    pub(super) fn print(&self, json: bool) {
         let text =
             if json { format!("{}\n", self.json()) } else { format!("{}{}\n", self.table(), self.machine()) };
-        write!(io::stdout(), "{text}").map_err(|source| Error::environment("writing the result", source))
+        output::lines(text);
     }
 }
 

@@ -7,10 +7,15 @@ use std::path::Path;
 use super::root;
 
 /// Folders whose sources print only through the modules below.
-const SOURCES: [&str; 3] = ["crates", "bindings/c/src", "bindings/python/src"];
+const SOURCES: [&str; 5] =
+    ["crates", "bindings/c/src", "bindings/python/src", "bench/src", "experiments/src"];
 
 /// The modules that write to a terminal, each with its reason.
-const WRITERS: [(&str, &str); 7] = [
+const WRITERS: [(&str, &str); 11] = [
+    ("bench/src/output.rs", "the output of `namely-bench` and `namely-experiments`, as `Plain`"),
+    ("bench/src/plain/ends.rs", "what a parent process reads: the word READY, and round trips"),
+    ("bench/src/plain/relay.rs", "what a parent process reads: the word READY"),
+    ("experiments/src/sim/progress.rs", "the progress of a simulation, which has numbers only"),
     (
         "crates/cli/src/output.rs",
         "the output of the commands: it takes `Text`, and octets that were asked for",
