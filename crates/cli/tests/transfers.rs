@@ -7,7 +7,7 @@ use std::fs;
 use std::process::Stdio;
 
 use common::{Home, write_file};
-use namely_security::sha256;
+use namely_security::{ContentDigest, DigestAlgorithm, sha256};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::files::{lab, same};
@@ -127,11 +127,21 @@ fn a_listed_checksum_decides() {
     let got = &home.json(["get", "/lab/a.bin", "--checksum", "RIGHT"])[0];
     assert_eq!(got["resumed_octets"].as_u64(), Some(100_000), "the part is used: {got}");
     same(&home.path("data/a.bin"), &home.path("a.bin"));
+    // Adler-32, as of xrdadler32 and catalogues.
+    let adler32 = ContentDigest::of(DigestAlgorithm::Adler32, &content);
+    for (line, code) in [(format!("{adler32} /lab/a.bin\n"), 0), ("adler32:00000001  a.bin\n".into(), 6)] {
+        fs::write(home.path("ADLER"), line).unwrap();
+        let end = home.run(["get", "/lab/a.bin", "-o", "again", "--checksum", "ADLER"]);
+        assert_eq!(end.code, Some(code), "{end:?}");
+        assert!(
+            code == 0 || end.stderr.contains(&format!("the Adler-32 {adler32}, and 00000001 is expected"))
+        );
+    }
     let end = home.fails(1, ["get", "/lab/sub/b.bin", "--checksum", "RIGHT"]);
     assert!(end.contains("RIGHT has no checksum of /lab/sub/b.bin"), "{end}");
     fs::write(home.path("BROKEN"), "a.bin\n").unwrap();
     let end = home.fails(1, ["get", "/lab/a.bin", "--checksum", "BROKEN"]);
-    assert!(end.contains("BROKEN: line 1") && end.contains("64 hexadecimal digits"), "{end}");
+    assert!(end.contains("BROKEN: line 1") && end.contains("`sha256sum FILES > LIST`"), "{end}");
 }
 
 #[test]

@@ -14,7 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{believing, connect, content, journal_of, key_of, name, names_in, part_of, resuming, unwatched};
 use namely_files::{FetchedFile, FileServer, GetError, GetOptions, ServeOptions, get};
-use namely_security::{Certificate, Manifest, ManifestHash, Signer, manifest_name, sign_data};
+use namely_security::{
+    Certificate, ContentDigest, DigestAlgorithm, Manifest, ManifestHash, Signer, manifest_name, sign_data,
+};
 use namely_socket::{Consumer, FetchError, Flow};
 use namely_transport::connection::Outbox;
 use namely_transport::object::{ObjectError, Progress};
@@ -206,7 +208,7 @@ fn a_damaged_last_segment_is_repaired() {
     for signing in SIGNINGS {
         let site = Site::new(signing);
         // A file of another checksum keeps the name of its part.
-        let wrong = GetOptions { sha256: Some([0; 32]), ..resuming() };
+        let wrong = GetOptions { digest: Some(ContentDigest::of(DigestAlgorithm::Md5, b"")), ..resuming() };
         let error = site.get(wrong, &mut unwatched).unwrap_err();
         assert!(matches!(error, GetError::Checksum { .. }), "{error}");
         site.damage(OCTETS - 1..OCTETS);

@@ -105,7 +105,7 @@ pub(crate) const SYNC: GetOptions = GetOptions {
     keep_mode: false,
     allow_older: false,
     as_of_min_ns: None,
-    sha256: None,
+    digest: None,
     delete: false,
     delete_max: None,
     dry_run: false,

@@ -63,8 +63,8 @@ pub use command::{
     CommandTime, CommandVerifier, TAKEN_RECORD_OCTETS, TAKEN_RECORDS_MAX, has_right_parameters_digest,
 };
 pub use crypto::{
-    CryptoError, HmacKey, KeyType, Passphrase, PrivateKey, PublicKey, Sha256, blake3, encrypt_pkcs8,
-    private_key_from_pem, private_key_to_pem, random, sha256,
+    ContentDigest, ContentHash, CryptoError, DigestAlgorithm, HmacKey, KeyType, Passphrase, PrivateKey,
+    PublicKey, Sha256, blake3, encrypt_pkcs8, private_key_from_pem, private_key_to_pem, random, sha256,
 };
 pub use keychain::{KeyChain, KeyChainError, KeyEntry, KeyListing, NewKey, SafeBag};
 pub use manifest::{

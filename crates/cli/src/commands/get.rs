@@ -85,8 +85,10 @@ pub struct Get {
     /// Allow an older version to replace the one that was fetched before.
     #[arg(long)]
     allow_older: bool,
-    /// Compare each file with this list of `sha256sum`. A file of another digest keeps the name of
-    /// its part. Paths of the list are below the directory, or end the name of the file.
+    /// Compare each file with this list of `sha256sum`, `sha512sum`, `sha1sum`, `md5sum` or
+    /// `xrdadler32`. A file of another digest keeps the name of its part. Paths of the list are
+    /// below the directory, or end the name of the file. SHA-1, MD5 and Adler-32 detect accidents
+    /// only: the signature proves the content.
     #[arg(long, value_name = "FILE", conflicts_with = "range")]
     checksum: Option<PathBuf>,
     /// Fetch again whenever the producer has a new version, until Ctrl-C. The version is requested

@@ -1,7 +1,9 @@
-//! Digests of files that the user knows from elsewhere, such as from a list of `sha256sum`.
+//! Digests of files that the user knows from elsewhere, such as from a list of `sha256sum` or of a
+//! catalogue.
 //!
 //! A signature proves the publisher of a file, and a digest proves that it is the expected content.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -9,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use namely_host::disk::{File, OpenError, read_named};
-use namely_security::Sha256;
+use namely_security::{ContentDigest, ContentHash, DigestAlgorithm};
 use namely_wire::Name;
 use namely_wire::types::GENERIC_COMPONENT;
 
@@ -25,9 +27,10 @@ pub const LIST_OCTETS_MAX: u64 = 256 << 20;
 /// Octets of a file that are read and digested at once.
 const READ_OCTETS: usize = 256 << 10;
 
-/// A list of files and their SHA-256 digests, in the form of `sha256sum`.
+/// A list of files and their digests, in the forms of `sha256sum`, `md5sum --tag` and `xrdadler32`.
+/// Of several digests of a file, that of the strongest algorithm counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Checksums(BTreeMap<PathBuf, [u8; 32]>);
+pub struct Checksums(BTreeMap<PathBuf, ContentDigest>);
 
 /// The reason for which a list of checksums is refused.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +39,7 @@ pub enum ChecksumsError {
     #[error("it cannot be read: {0}")]
     Open(#[source] OpenError),
     /// The list's: a line has another form.
-    #[error("line {line} is none of sha256sum")]
+    #[error("line {line} is no digest of a file")]
     Malformed {
         /// The number of the line, from 1 on.
         line: usize,
@@ -56,9 +59,10 @@ impl ChecksumsError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             ChecksumsError::Open(_) => None,
-            ChecksumsError::Malformed { .. } => {
-                Some("a line has 64 hexadecimal digits, two blanks and a file: `sha256sum FILES > LIST`")
-            }
+            ChecksumsError::Malformed { .. } => Some(
+                "lines are those of sha256sum, sha512sum, sha1sum, md5sum, each also with --tag, \
+                     and of xrdadler32: `sha256sum FILES > LIST`",
+            ),
             ChecksumsError::Conflict { .. } => Some("remove the wrong line"),
         }
     }
@@ -89,21 +93,23 @@ impl Checksums {
                 continue;
             }
             let (path, digest) = entry(text).ok_or(ChecksumsError::Malformed { line })?;
-            if digests.get(&path).is_some_and(|known| *known != digest) {
-                return Err(ChecksumsError::Conflict { line, path });
+            let known: Option<&ContentDigest> = digests.get(&path);
+            match known.map(|known| (known.algorithm().cmp(&digest.algorithm()), *known == digest)) {
+                Some((Ordering::Equal, false)) => return Err(ChecksumsError::Conflict { line, path }),
+                Some((Ordering::Equal | Ordering::Greater, _)) => {}
+                Some((Ordering::Less, _)) | None => drop(digests.insert(path, digest)),
             }
-            digests.insert(path, digest);
         }
         Ok(Checksums(digests))
     }
 
     /// Returns the digest of the file at `path`.
-    pub fn get(&self, path: &Path) -> Option<[u8; 32]> {
+    pub fn get(&self, path: &Path) -> Option<ContentDigest> {
         self.0.get(path).copied()
     }
 
     /// Returns the digest of the longest listed path that ends the name `name`.
-    pub fn of_name(&self, name: &Name) -> Option<[u8; 32]> {
+    pub fn of_name(&self, name: &Name) -> Option<ContentDigest> {
         let generic = name.components().filter(|component| component.typ == GENERIC_COMPONENT);
         let parts: Vec<&OsStr> = generic.map(|component| OsStr::from_bytes(component.value)).collect();
         (0..parts.len()).find_map(|first| self.get(&parts.iter().skip(first).collect::<PathBuf>()))
@@ -115,29 +121,41 @@ impl Checksums {
     }
 }
 
-/// Parses a line: the digest, a blank, a blank or `*`, and the path. After a leading backslash,
-/// the path has escapes.
-fn entry(line: &[u8]) -> Option<(PathBuf, [u8; 32])> {
+/// Parses a line: `DIGITS  FILE` of sha256sum, `DIGITS FILE` of xrdadler32, either with the name of
+/// the algorithm and a colon before it, or `NAME (FILE) = DIGITS` of `--tag`. After a leading
+/// backslash, the path has escapes.
+fn entry(line: &[u8]) -> Option<(PathBuf, ContentDigest)> {
     let (line, is_escaped) = match line.strip_prefix(b"\\") {
         Some(line) => (line, true),
         None => (line, false),
     };
-    let (digits, rest) = line.split_at_checked(64)?;
-    let path = rest.strip_prefix(b"  ").or_else(|| rest.strip_prefix(b" *"))?;
+    let (digest, path) = tagged(line).or_else(|| leading(line))?;
     let path = if is_escaped { unescaped(path)? } else { path.to_vec() };
-    Some((relative(Path::new(OsStr::from_bytes(&path)))?, digest(digits)?))
+    Some((relative(Path::new(OsStr::from_bytes(&path)))?, digest))
 }
 
-/// Parses 64 hexadecimal digits.
-fn digest(digits: &[u8]) -> Option<[u8; 32]> {
-    let mut digest = [0; 32];
-    for (octet, pair) in digest.iter_mut().zip(digits.chunks_exact(2)) {
-        let [high, low] = pair else { return None };
-        let value = |digit: u8| char::from(digit).to_digit(16);
-        // Two digits fit an octet.
-        *octet = (16 * value(*high)? + value(*low)?) as u8;
-    }
-    Some(digest)
+/// Parses `NAME (FILE) = DIGITS`.
+fn tagged(line: &[u8]) -> Option<(ContentDigest, &[u8])> {
+    let (name, rest) = line.split_at_checked(line.iter().position(|octet| *octet == b' ')?)?;
+    let algorithm = DigestAlgorithm::of_name(name)?;
+    let rest = rest.strip_prefix(b" (")?;
+    let (rest, digits) = rest.split_at_checked(rest.len().checked_sub(2 * algorithm.octets())?)?;
+    Some((ContentDigest::parse(algorithm, digits)?, rest.strip_suffix(b") = ")?))
+}
+
+/// Parses the digits, or the name of the algorithm, a colon and the digits; then a blank, a blank
+/// or `*`, and the path. Adler-32 may have one blank.
+fn leading(line: &[u8]) -> Option<(ContentDigest, &[u8])> {
+    let (word, rest) = line.split_at_checked(line.iter().position(|octet| *octet == b' ')?)?;
+    let named = word.iter().position(|octet| *octet == b':').and_then(|colon| word.split_at_checked(colon));
+    let (algorithm, digits) = match named {
+        Some((name, digits)) => (DigestAlgorithm::of_name(name)?, digits.strip_prefix(b":")?),
+        None => (DigestAlgorithm::of_digits(word.len())?, word),
+    };
+    let is_short = named.is_some() || algorithm == DigestAlgorithm::Adler32;
+    let short = || rest.strip_prefix(b" ").filter(|_| is_short);
+    let path = rest.strip_prefix(b"  ").or_else(|| rest.strip_prefix(b" *")).or_else(short)?;
+    Some((ContentDigest::parse(algorithm, digits)?, path))
 }
 
 /// Reverts the escapes of coreutils: those of the backslash and of line ends.
@@ -172,8 +190,8 @@ fn relative(path: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the digest of the first `octets` of a file.
-pub(super) fn digest_of(file: &File, octets: u64) -> io::Result<[u8; 32]> {
-    let (mut hash, mut at) = (Sha256::new(), 0);
+pub(super) fn digest_of(file: &File, octets: u64, algorithm: DigestAlgorithm) -> io::Result<ContentDigest> {
+    let (mut hash, mut at) = (ContentHash::new(algorithm), 0);
     let mut buffer = vec![0; READ_OCTETS];
     while at < octets {
         let length = usize::try_from(octets - at).unwrap_or(usize::MAX).min(READ_OCTETS);
@@ -189,14 +207,14 @@ pub(super) fn digest_of(file: &File, octets: u64) -> io::Result<[u8; 32]> {
 pub struct CheckedWriter<'a> {
     writer: &'a mut dyn Write,
     octets: u64,
-    expected: Option<[u8; 32]>,
-    hash: Sha256,
+    expected: Option<(ContentDigest, ContentHash)>,
 }
 
 impl<'a> CheckedWriter<'a> {
     /// Creates a writer. Without an expected digest, nothing is compared.
-    pub fn new(writer: &'a mut dyn Write, expected: Option<[u8; 32]>) -> Self {
-        CheckedWriter { writer, octets: 0, expected, hash: Sha256::new() }
+    pub fn new(writer: &'a mut dyn Write, expected: Option<ContentDigest>) -> Self {
+        let hash = |expected: ContentDigest| (expected, ContentHash::new(expected.algorithm()));
+        CheckedWriter { writer, octets: 0, expected: expected.map(hash) }
     }
 
     /// The number of octets that were passed on.
@@ -209,12 +227,17 @@ impl<'a> CheckedWriter<'a> {
     /// # Errors
     /// [`GetError::Checksum`] of the file `path`.
     pub fn check(self, path: &Path) -> Result<(), GetError> {
-        let Some(expected) = self.expected else { return Ok(()) };
-        let found = self.hash.finish();
+        let Some((expected, hash)) = self.expected else { return Ok(()) };
+        let found = hash.finish();
         if found == expected {
             return Ok(());
         }
-        Err(GetError::Checksum { path: path.to_owned(), part: None, expected, found })
+        Err(GetError::Checksum {
+            path: path.to_owned(),
+            part: None,
+            expected: expected.into(),
+            found: found.into(),
+        })
     }
 }
 
@@ -222,8 +245,8 @@ impl Write for CheckedWriter<'_> {
     fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
         let written = self.writer.write(octets)?;
         self.octets += written as u64;
-        if self.expected.is_some() {
-            self.hash.update(octets.get(..written).unwrap_or_default());
+        if let Some((_, hash)) = &mut self.expected {
+            hash.update(octets.get(..written).unwrap_or_default());
         }
         Ok(written)
     }
@@ -235,11 +258,13 @@ impl Write for CheckedWriter<'_> {
 
 #[cfg(test)]
 mod tests {
-    use namely_security::sha256;
-
     use super::*;
 
     const DIGITS: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+    fn sha256(content: &[u8]) -> ContentDigest {
+        ContentDigest::of(DigestAlgorithm::Sha256, content)
+    }
 
     fn parsed(text: &str) -> Checksums {
         Checksums::parse(text.as_bytes()).unwrap()
@@ -279,6 +304,39 @@ mod tests {
         let other = DIGITS.replace('b', "c");
         let error = Checksums::parse(format!("{DIGITS}  a\n{other}  ./a").as_bytes()).unwrap_err();
         assert_eq!(error.to_string(), "line 2 gives another digest of a than a line before");
+    }
+
+    #[test]
+    fn digits_or_tags_decide_the_algorithm() {
+        // Lines of md5sum, sha1sum, sha512sum --tag, xrdadler32, and of a catalogue, for `abc`.
+        let list = parsed(
+            "900150983cd24fb0d6963f7d28e17f72  a\n\
+             \\SHA1 (b\\nc) = a9993e364706816aba3e25717850c26c9cd0d89d\n\
+             024d0127 /d e\n\
+             adler32:024d0127  f\n\
+             MD5 (x) = y) = 900150983cd24fb0d6963f7d28e17f72\n",
+        );
+        for (path, algorithm) in [
+            ("a", DigestAlgorithm::Md5),
+            ("b\nc", DigestAlgorithm::Sha1),
+            ("d e", DigestAlgorithm::Adler32),
+            ("f", DigestAlgorithm::Adler32),
+            ("x) = y", DigestAlgorithm::Md5),
+        ] {
+            assert_eq!(list.get(Path::new(path)), Some(ContentDigest::of(algorithm, b"abc")), "{path}");
+        }
+        for line in ["024d012  a", "md5:024d0127  a", "SHA256 (a) = 024d0127", "crc32:024d0127 a", "MD5 (a)="]
+        {
+            assert!(Checksums::parse(line.as_bytes()).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_strongest_digest_of_a_file_counts() {
+        let weak = "900150983cd24fb0d6963f7d28e17f72";
+        for text in [format!("{weak}  a\n{DIGITS}  a\n"), format!("{DIGITS}  a\n{weak}  a\n")] {
+            assert_eq!(parsed(&text).get(Path::new("a")), Some(sha256(b"abc")));
+        }
     }
 
     #[test]
@@ -322,8 +380,8 @@ mod tests {
         let file = File::from_inner(file);
         file.write_all_at(&content, 0).unwrap();
         let octets = content.len() as u64;
-        assert_eq!(digest_of(&file, octets).unwrap(), sha256(&content));
-        assert_eq!(digest_of(&file, 0).unwrap(), sha256(b""));
-        assert!(digest_of(&file, octets + 1).is_err(), "the file is shorter");
+        assert_eq!(digest_of(&file, octets, DigestAlgorithm::Sha256).unwrap(), sha256(&content));
+        assert_eq!(digest_of(&file, 0, DigestAlgorithm::Sha256).unwrap(), sha256(b""));
+        assert!(digest_of(&file, octets + 1, DigestAlgorithm::Md5).is_err(), "the file is shorter");
     }
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use namely_security::ContentDigest;
 use namely_socket::{CallError, FetchError};
 use namely_transport::object::ObjectError;
 use namely_wire::{DecodeError, Name};
@@ -143,10 +144,9 @@ pub enum GetError {
     },
     /// The producer's or the list's: the file has another digest than the caller expects.
     #[error(
-        "{} has the SHA-256 {}, and {} is expected",
+        "{} has the {} {found}, and {expected} is expected",
         .path.display(),
-        hex(.found),
-        hex(.expected)
+        .expected.algorithm().name()
     )]
     Checksum {
         /// The path that the file was meant for.
@@ -154,9 +154,9 @@ pub enum GetError {
         /// The file with the content, if it was kept.
         part: Option<PathBuf>,
         /// The expected digest.
-        expected: [u8; 32],
+        expected: Box<ContentDigest>,
         /// The digest of the content.
-        found: [u8; 32],
+        found: Box<ContentDigest>,
     },
     /// The producer's: a directory's listing is malformed, or contains a name that no directory can
     /// hold.
@@ -324,10 +324,6 @@ pub(crate) fn reason(error: &io::Error) -> String {
         Some((reason, _)) => reason.to_owned(),
         None => text,
     }
-}
-
-fn hex(digest: &[u8; 32]) -> String {
-    digest.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
 /// A remedy for the system's refusal to write a file.

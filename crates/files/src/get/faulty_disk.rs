@@ -20,7 +20,7 @@ const RESUME: GetOptions = GetOptions {
     keep_mode: false,
     allow_older: true,
     as_of_min_ns: None,
-    sha256: None,
+    digest: None,
     delete: false,
     delete_max: None,
     dry_run: false,

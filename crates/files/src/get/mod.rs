@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 pub use namely_host::disk::UntrustedFile;
-use namely_security::{TrustReason, Verified};
+use namely_security::{ContentDigest, TrustReason, Verified};
 use namely_socket::{Consumer, FetchError, Flow, Sink};
 use namely_transport::object::{Object, ObjectError, Part, Progress, SignatureMode};
 use namely_wire::Name;
@@ -202,7 +202,7 @@ pub fn get_object(
     check_age(object, &options)?;
     let target = Target::named(target)?;
     if let Some(mut special) = target.special()? {
-        let mut writer = CheckedWriter::new(&mut special, options.sha256);
+        let mut writer = CheckedWriter::new(&mut special, options.digest);
         let progress = get_to_writer(consumer, object, &mut writer, watch)?;
         writer.check(&target.path())?;
         return Ok(got(object, &target, progress));
@@ -239,7 +239,7 @@ fn get_file(
         part.discard();
         return Err(GetError::Size { object: object.name.clone(), expected_octets, octets });
     }
-    let mut part = with_digest(part, object, options.sha256)?;
+    let mut part = with_digest(part, object, options.digest)?;
     // The attributes are set while this user may write the file.
     note_version(part.file(), object);
     if let Some(stamp) = stamp {
@@ -262,16 +262,16 @@ fn get_file(
 fn with_digest(
     mut part: PartFile,
     object: &Object,
-    expected: Option<[u8; 32]>,
+    expected: Option<ContentDigest>,
 ) -> Result<PartFile, GetError> {
     let Some(expected) = expected else { return Ok(part) };
     let path = part.target_path();
-    match part.sha256() {
+    match part.digest(expected.algorithm()) {
         Ok(found) if found == expected => Ok(part),
         Ok(found) => {
             let kept = part.path().to_owned();
             part.withhold(object.segments);
-            Err(GetError::Checksum { path, part: Some(kept), expected, found })
+            Err(GetError::Checksum { path, part: Some(kept), expected: expected.into(), found: found.into() })
         }
         Err(error) => {
             let kept_octets = part.abandon();

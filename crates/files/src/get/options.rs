@@ -1,5 +1,7 @@
 //! The options of a fetch.
 
+use namely_security::ContentDigest;
+
 use super::journal::ResumeSecret;
 
 /// Options of fetching files.
@@ -19,9 +21,9 @@ pub struct GetOptions {
     /// The earliest time of the producer's statement about its newest version, ns since the Unix
     /// epoch.
     pub as_of_min_ns: Option<u64>,
-    /// The SHA-256 digest of the file. A file of another digest keeps the name of its partial file.
+    /// The digest of the file. A file of another digest keeps the name of its partial file.
     /// Trees: see [`TreeRules::checksums`](super::TreeRules::checksums).
-    pub sha256: Option<[u8; 32]>,
+    pub digest: Option<ContentDigest>,
     /// Trees: whether files that the producer does not have are deleted from the fetched
     /// directories.
     pub delete: bool,

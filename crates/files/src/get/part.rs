@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use namely_host::disk::{self, File, Folder, OpenError, RACES_MAX};
-use namely_security::Verified;
+use namely_security::{ContentDigest, DigestAlgorithm, Verified};
 use namely_socket::{Flow, Sink};
 use namely_transport::object::{Object, ObjectError, Progress};
 use namely_wire::Name;
@@ -376,10 +376,10 @@ impl PartFile {
         Ok(())
     }
 
-    /// Returns the SHA-256 digest of a complete file.
-    pub(super) fn sha256(&mut self) -> io::Result<[u8; 32]> {
+    /// Returns the digest of a complete file.
+    pub(super) fn digest(&mut self, algorithm: DigestAlgorithm) -> io::Result<ContentDigest> {
         self.write_rest()?;
-        digest_of(&self.file, self.written)
+        digest_of(&self.file, self.written, algorithm)
     }
 
     /// Retains a complete file that must not get its final name. A later fetch of the same version,

@@ -3,6 +3,7 @@
 //! Only this module uses a cryptographic library, and all other code calls this module. The module
 //! never prints a secret, and wipes the private octets that it has to hold.
 
+mod content;
 mod key;
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 mod lanes;
@@ -13,6 +14,7 @@ use std::fmt;
 use aws_lc_rs::{digest, hmac};
 use zeroize::Zeroizing;
 
+pub use self::content::{ContentDigest, ContentHash, DigestAlgorithm};
 pub use self::key::{KeyType, PrivateKey, PublicKey};
 pub(crate) use self::lanes::sha256_each;
 pub use self::pkcs8::{Passphrase, encrypt_pkcs8, private_key_from_pem, private_key_to_pem};

@@ -34,7 +34,7 @@ impl Get {
         path: &Path,
     ) -> Result<Fetched, Unfinished> {
         let ctx = session.ctx;
-        let options = GetOptions { sha256: session.digest_of(name)?, ..self.options() };
+        let options = GetOptions { digest: session.digest_of(name)?, ..self.options() };
         let watch = Watch::stopped_by(ctx, name, session.stop.clone());
         let object = self.find(ctx, consumer, name, &options)?;
         let mut is_continued = false;

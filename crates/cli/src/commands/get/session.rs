@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use namely_files::get::Checksums;
+use namely_security::ContentDigest;
 use namely_socket::Consumer;
 use namely_wire::Name;
 
@@ -88,7 +89,7 @@ impl<'a> Session<'a> {
     }
 
     /// Returns the digest of the file `name`; none without a list.
-    pub(super) fn digest_of(&self, name: &Name) -> Result<Option<[u8; 32]>, Failure> {
+    pub(super) fn digest_of(&self, name: &Name) -> Result<Option<ContentDigest>, Failure> {
         let Some((path, list)) = &self.checksums else { return Ok(None) };
         let digest = list.of_name(name).ok_or_else(|| {
             Failure::failed(format!("{} has no checksum of {name}", path.display()))

@@ -17,7 +17,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use namely_security::Verified;
+use namely_security::{ContentDigest, Verified};
 use namely_socket::{Consumer, FetchError, Flow, Sink};
 use namely_transport::object::{Object, ObjectError, Part, Progress};
 use namely_wire::Name;
@@ -500,7 +500,7 @@ impl Tree<'_> {
             return Ok(());
         }
         let target = self.target(path)?;
-        let options = GetOptions { sha256: self.listed_digest(path), ..self.options };
+        let options = GetOptions { digest: self.listed_digest(path), ..self.options };
         let progress = self.progress();
         let watch = &mut *self.watch;
         let mut watch_one = |current: &Progress| {
@@ -514,7 +514,7 @@ impl Tree<'_> {
     }
 
     /// Returns the digest of the file at `path` below the target, if it is listed.
-    fn listed_digest(&self, path: &Path) -> Option<[u8; 32]> {
+    fn listed_digest(&self, path: &Path) -> Option<ContentDigest> {
         self.checksums?.get(path)
     }
 
@@ -544,7 +544,7 @@ impl Tree<'_> {
     fn has_listed_digest(&mut self, path: &Path) -> bool {
         let Some(expected) = self.listed_digest(path) else { return true };
         let Some((file, octets)) = self.target_dir.open_own(path) else { return false };
-        digest_of(&file, octets).is_ok_and(|found| found == expected)
+        digest_of(&file, octets, expected.algorithm()).is_ok_and(|found| found == expected)
     }
 
     /// Returns whether the file at `path` is that of `object`. If its size and time are equal but

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use namely_security::{Verified, sha256};
+use namely_security::{ContentDigest, Verified};
 use namely_socket::Sink;
 use namely_transport::object::Part;
 use namely_wire::tree_index::IndexEntry;
@@ -151,7 +151,7 @@ impl PackReceiver<'_> {
         let checksums = self.checksums?;
         let at = self.plan.path(wanted);
         let expected = checksums.get(&at)?;
-        let found = sha256(&self.content);
+        let found = ContentDigest::of(expected.algorithm(), &self.content);
         if found == expected {
             return None;
         }
@@ -161,7 +161,7 @@ impl PackReceiver<'_> {
         let written = self.target_dir.write(&directory.path, &partial, &self.content, self.sync);
         let path = self.target_dir.path().join(at);
         let part = written.is_ok().then(|| path.with_file_name(OsStr::from_bytes(&name)));
-        Some(GetError::Checksum { path, part, expected, found })
+        Some(GetError::Checksum { path, part, expected: expected.into(), found: found.into() })
     }
 }
 
