@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use namely_transport::connection::{Answer, Connection, ConnectionError, Expression, Incoming, Outbox};
-use namely_transport::fetch::RateLimit;
+use namely_transport::fetch::{RateLimit, Share};
 use namely_transport::object::{Object, Part, ReadOptions, SegmentRequester};
 use namely_wire::InterestBuilder;
 
@@ -93,9 +93,14 @@ impl ConsumerRole {
         if limit.ready_ns() > 0 && self.transfers.len() > 1 {
             self.transfers.rotate_left(1);
         }
+        let fetches = self.transfers.len() as u64;
+        let mut octets: u64 = self.transfers.iter().map(|transfer| transfer.requester.octets()).sum();
         self.transfers.retain_mut(|transfer| {
+            let others_octets = octets - transfer.requester.octets();
+            transfer.requester.set_share(Share { fetches, others_octets });
             let goes_on = transfer.poll(connection, counts, limit);
             due_ns = due_ns.min(if goes_on { transfer.requester.next_timeout_ns() } else { u64::MAX });
+            octets = others_octets + transfer.requester.octets();
             goes_on
         });
         due_ns

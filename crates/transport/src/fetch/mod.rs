@@ -52,6 +52,7 @@ pub use self::rate_limit::RateLimit;
 use self::recovery::LossDetection;
 pub use self::report::{Arrival, Counters, DataOutcome};
 use self::rtt::Rtt;
+pub use self::span::Share;
 use self::span::Span;
 use crate::congestion::{CongestionControl, Path, Signal};
 pub use crate::segment::PieceInterest;
@@ -216,6 +217,16 @@ impl Fetch {
     /// each packet counts as the largest possible one.
     pub(crate) fn set_piece_octets(&mut self, octets: u64) {
         self.span.set_piece_octets(octets);
+    }
+
+    /// Sets the share in the limits of octets of all fetches together.
+    pub(crate) fn set_share(&mut self, share: Share) {
+        self.span.set_share(share);
+    }
+
+    /// Octets between the first piece that is not delivered and the last that was requested.
+    pub(crate) fn octets(&self) -> u64 {
+        (self.slots.len() as u64).saturating_mul(self.span.piece_octets())
     }
 
     /// Replaces the congestion control by the caller's own.

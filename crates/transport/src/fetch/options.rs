@@ -14,15 +14,17 @@ pub struct Options {
     pub window_initial: usize,
     /// Largest window that the congestion control may choose, in pieces: the caller's own limit.
     pub window_max: usize,
-    /// Octets of a fetch in flight.
+    /// Octets of the fetches of a socket in flight.
     ///
-    /// The default admits 10 Gbit/s over 300 ms. Each packet counts with the octets that the
+    /// The default admits 10 Gbit/s over 300 ms. A fetch has what the others leave, at least an
+    /// equal part: [`Share`](super::Share). Each packet counts with the octets that the
     /// metadata announces, or else with the octets of the largest packet.
     ///
     /// # Limit
     /// The window does not grow further.
     /// - Value: 384 MiB
-    /// - Tests: `every_window_has_a_limit`, `the_default_limits_admit_ten_gigabits`
+    /// - Tests: `every_window_has_a_limit`, `the_default_limits_admit_ten_gigabits`,
+    ///   `fetches_share_the_octets`
     pub window_octets_max: u64,
     /// Octets of a fetch between the first that is not delivered and the last that was requested:
     /// in flight, out of order, awaiting verification.

@@ -23,6 +23,7 @@ pub(super) struct Span {
     octets_max: u64,
     window_octets_max: u64,
     piece_octets: u64,
+    share: Share,
     /// Octets of received pieces that are not delivered.
     held_octets: u64,
     /// The largest numbers of pieces in the span and in flight.
@@ -36,6 +37,29 @@ pub(super) struct Span {
     is_limiting: bool,
 }
 
+/// The share of a fetch in limits that several have together: an equal part, or the octets that the
+/// others leave if these are more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The number of fetches, from 1 on.
+    pub fetches: u64,
+    /// Octets between the first piece that is not delivered and the last that was requested, of the
+    /// others.
+    pub others_octets: u64,
+}
+
+impl Default for Share {
+    fn default() -> Self {
+        Share { fetches: 1, others_octets: 0 }
+    }
+}
+
+impl Share {
+    fn of(self, octets_max: u64) -> u64 {
+        (octets_max / self.fetches.max(1)).max(octets_max.saturating_sub(self.others_octets))
+    }
+}
+
 impl Span {
     pub(super) fn new(options: &Options) -> Self {
         let mut span = Span {
@@ -43,6 +67,7 @@ impl Span {
             octets_max: options.span_octets_max,
             window_octets_max: options.window_octets_max,
             piece_octets: PACKET_OCTETS_MAX as u64,
+            share: Share::default(),
             held_octets: 0,
             pieces: 0,
             window: 0,
@@ -84,7 +109,7 @@ impl Span {
     /// Records the arrival of a piece. Returns false if there is no room for it, because pieces are
     /// longer than announced. The first missing piece, `is_first`, always has room.
     pub(super) fn hold(&mut self, octets: u64, is_first: bool) -> bool {
-        if !is_first && self.held_octets.saturating_add(octets) > self.octets_max {
+        if !is_first && self.held_octets.saturating_add(octets) > self.share.of(self.octets_max) {
             return false;
         }
         self.held_octets += octets;
@@ -120,11 +145,20 @@ impl Span {
         self.is_limiting = false;
     }
 
+    /// Sets the share in the limits of all fetches together.
+    pub(super) fn set_share(&mut self, share: Share) {
+        if self.share != share {
+            self.share = share;
+            self.count_pieces();
+        }
+    }
+
     fn count_pieces(&mut self) {
+        let share = self.share;
         let count = |octets: u64| usize::try_from(octets / self.piece_octets).unwrap_or(usize::MAX);
-        self.pieces = count(self.octets).max(1);
+        self.pieces = count(self.octets.min(share.of(self.octets_max))).max(1);
         // Two: one to wait for, one in transit.
-        self.window = count(self.window_octets_max).max(2);
+        self.window = count(share.of(self.window_octets_max)).max(2);
     }
 }
 
@@ -169,6 +203,22 @@ mod tests {
         assert_eq!(pieces_after(90, 60, 80, 301), 80, "a lost piece held up what had arrived before");
         assert_eq!(pieces_after(190, 160, 79, 401), 80, "the window limits the requests");
         assert_eq!(pieces_after(1_190, 1_160, 80, 501), 1_000, "the largest span");
+    }
+
+    #[test]
+    fn fetches_share_the_octets() {
+        let mut span = Span::new(&options(1_000 * 8_800, 1_000 * 8_800));
+        let mut pieces_with = |fetches, others: u64| {
+            span.set_share(Share { fetches, others_octets: others * 8_800 });
+            span.pieces()
+        };
+        assert_eq!(pieces_with(1, 0), 1_000);
+        assert_eq!(pieces_with(4, 0), 1_000, "others that hold nothing take nothing");
+        assert_eq!((pieces_with(4, 1), pieces_with(4, 749)), (999, 251));
+        assert_eq!((pieces_with(4, 750), pieces_with(4, 9_000)), (250, 250), "an equal part");
+        assert_eq!(pieces_with(1_000_000, 9_000), 1, "one, so that each goes on");
+        span.set_share(Share::default());
+        assert_eq!(span.pieces(), 1_000);
     }
 
     #[test]

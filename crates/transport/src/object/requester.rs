@@ -11,7 +11,7 @@ use super::descriptor::again_after_ns;
 use super::layout::{Layout, Piece};
 use super::{Object, ObjectError, Part, Progress, ReadOptions};
 use crate::connection::{Connection, Incoming, Packet};
-use crate::fetch::{Arrival, Counters, DataOutcome, Failure, Fetch, RateLimit};
+use crate::fetch::{Arrival, Counters, DataOutcome, Failure, Fetch, RateLimit, Share};
 use crate::segment::PieceInterest;
 
 /// The IncomingFaceId of Data from a router's content store (NFD reserves it, and namelyd follows).
@@ -102,6 +102,16 @@ impl SegmentRequester {
             stop => requester.fetch.stop_at(stop.unwrap_or(u64::MAX)),
         }
         Ok(requester)
+    }
+
+    /// Sets the share in the limits of octets of all fetches together.
+    pub fn set_share(&mut self, share: Share) {
+        self.fetch.set_share(share);
+    }
+
+    /// Octets between the first piece that is not delivered and the last that was requested.
+    pub fn octets(&self) -> u64 {
+        self.fetch.octets()
     }
 
     /// Sends the Interests that are allowed now. `limit` is that of all fetches together.
@@ -319,6 +329,7 @@ mod tests {
 
     use super::super::SignatureMode;
     use super::*;
+    use crate::congestion::Algorithm;
 
     fn object(segments: u64) -> Object {
         Object {
@@ -348,6 +359,25 @@ mod tests {
         assert_eq!((first, ready_ns > 8000 * 1_000_000_000), (1, true), "{ready_ns}");
         assert_eq!(requested(Some(1)), (0, ready_ns, ready_ns), "another fetch waits as long");
         assert_eq!(requested(None).0, 9, "a fetch without a limit does not");
+    }
+
+    #[test]
+    fn a_share_of_the_octets_bounds_requests() {
+        let (near, _router) = UnixStream::pair().unwrap();
+        let mut connection = Connection::from_stream(near).unwrap();
+        let mut options = ReadOptions::default();
+        options.fetch.congestion = Algorithm::Fixed(1000);
+        options.fetch.span_octets_max = 100 * 8800;
+        let mut requester = SegmentRequester::new(&object(1000), &[Part::from(0)], &options, 0).unwrap();
+        let mut requested = |fetches, others_octets| {
+            requester.set_share(Share { fetches, others_octets });
+            requester.send_interests(&mut connection, &mut RateLimit::default());
+            (requester.counters().interests, requester.octets())
+        };
+        assert_eq!(requested(4, 100 * 8800), (25, 25 * 8800), "an equal part");
+        assert_eq!(requested(4, 60 * 8800), (40, 40 * 8800), "the rest");
+        assert_eq!(requested(2, 100 * 8800).0, 50);
+        assert_eq!(requested(1, 0), (100, 100 * 8800));
     }
 
     #[test]
