@@ -1,9 +1,9 @@
 //! Shared parts of commands that fetch: options of the socket, the progress bar, and errors.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::sync::Arc;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -139,6 +139,8 @@ pub fn bind_failure(error: BindError) -> Failure {
 #[derive(Debug)]
 pub struct Watch {
     bar: Option<Bar>,
+    /// The part of one of several fetches in their total.
+    part: Option<TotalPart>,
     pace: RefCell<Pace>,
     silence: Silence,
     stop: Arc<AtomicBool>,
@@ -194,13 +196,23 @@ impl Watch {
 
     /// Creates a watch for one of several fetches of a command, which have one flag.
     pub fn stopped_by(ctx: &Context<'_>, name: &Name, stop: Arc<AtomicBool>) -> Self {
-        let bar = ctx.out.bar(BAR);
-        Watch { bar, pace: RefCell::default(), silence: Silence::watch(ctx, name), stop }
+        Self::of_part(ctx, name, stop, None)
+    }
+
+    /// Creates a watch for one of several fetches that run at once, which have one bar.
+    pub fn of_part(ctx: &Context<'_>, name: &Name, stop: Arc<AtomicBool>, part: Option<TotalPart>) -> Self {
+        let bar = if part.is_none() { ctx.out.bar(BAR) } else { None };
+        Watch { bar, part, pace: RefCell::default(), silence: Silence::watch(ctx, name), stop }
     }
 
     /// Shows the progress of a fetch. Returns `Flow::Stop` if the command is stopped.
     pub fn see(&self, label: &str, progress: &Progress) -> Flow {
         self.silence.record(progress.octets_done);
+        if let Some(part) = &self.part
+            && part.see(progress)
+        {
+            self.silence.has_bar();
+        }
         if let Some(bar) = &self.bar {
             self.silence.has_bar();
             bar.set(progress.octets_done, progress.octets_total.unwrap_or(progress.octets_done));
@@ -236,6 +248,71 @@ impl Watch {
     fn flow(&self) -> Flow {
         if self.stop.load(Ordering::Relaxed) { Flow::Stop } else { Flow::Continue }
     }
+}
+
+/// The progress of several fetches that run at once, in one bar.
+#[derive(Debug)]
+pub struct Total {
+    bar: Option<Arc<Bar>>,
+    state: Mutex<TotalState>,
+    names: usize,
+}
+
+#[derive(Debug, Default)]
+struct TotalState {
+    pace: Pace,
+    /// Octets that each fetch has, and all its octets.
+    octets: BTreeMap<usize, (u64, u64)>,
+    ended: usize,
+}
+
+/// One of the fetches of a total.
+#[derive(Clone, Debug)]
+pub struct TotalPart {
+    total: Arc<Total>,
+    number: usize,
+}
+
+impl Total {
+    /// Creates the total of the fetches of `names`. The bar is shown only at a terminal.
+    pub fn new(ctx: &Context<'_>, names: usize) -> Arc<Self> {
+        Arc::new(Total { bar: ctx.out.bar(BAR).map(Arc::new), state: Mutex::default(), names })
+    }
+
+    /// The bar.
+    pub fn bar(&self) -> Option<&Arc<Bar>> {
+        self.bar.as_ref()
+    }
+
+    /// Returns the part of fetch `number`.
+    pub fn part(self: &Arc<Self>, number: usize) -> TotalPart {
+        TotalPart { total: self.clone(), number }
+    }
+
+    /// Records the end of a fetch.
+    pub fn end_one(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).ended += 1;
+    }
+}
+
+impl TotalPart {
+    /// Shows the progress. Returns true if there is a bar.
+    fn see(&self, progress: &Progress) -> bool {
+        let Some(bar) = &self.total.bar else { return false };
+        let mut state = self.total.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = progress.octets_total.unwrap_or(progress.octets_done);
+        state.octets.insert(self.number, (progress.octets_done, all));
+        let sum = |of: fn(&(u64, u64)) -> u64| state.octets.values().map(of).sum::<u64>();
+        let (done, all) = (sum(|octets| octets.0), sum(|octets| octets.1));
+        let pace = state.pace.text(Instant::now(), done, None);
+        bar.set(done, all);
+        bar.set_message(total_text(done, all, &pace, state.ended, self.total.names));
+        true
+    }
+}
+
+fn total_text(done: u64, all: u64, pace: &str, ended: usize, names: usize) -> String {
+    format!("{} of {}+, {pace}, {ended} of {names} names", octets_text(done), octets_text(all))
 }
 
 fn tree_text(p: &TreeProgress, pace: &str) -> String {
@@ -484,6 +561,9 @@ mod tests {
         let text = progress_text(&progress, "no data for 21 s from udp4://192.0.2.7:6363", true);
         assert_eq!(text, "no data for 21 s from udp4://192.0.2.7:6363, 1023.0 MiB of 1023.9 MiB");
         assert!("no data for 21 s from udp6://[2001:db8::1234]:6363".len() < MESSAGE_COLUMNS);
+        let total = total_text(1023 << 20, 1023 << 20, "952.1 Mbit/s", 9999, 10_000);
+        assert_eq!(total, "1023.0 MiB of 1023.0 MiB+, 952.1 Mbit/s, 9999 of 10000 names");
+        assert!(total.len() < MESSAGE_COLUMNS);
         let tree = "1023.0 MiB of 1023.9 MiB+, 952.1 Mbit/s, 9999 of 10000+ files";
         assert!(tree.len() < MESSAGE_COLUMNS);
     }

@@ -22,6 +22,7 @@ pub mod router;
 pub mod signing;
 pub mod silence;
 pub mod stop;
+pub mod turns;
 
 use std::ffi::{CString, OsString};
 use std::process::ExitCode;

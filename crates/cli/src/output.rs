@@ -4,8 +4,9 @@
 //! Most output contains file names, or text of routers and of the system. Such output is written as
 //! [`Text`] or JSON, so that a terminal executes no control sequence in foreign text.
 
-use std::cell::{Cell as Flag, RefCell};
 use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -15,6 +16,7 @@ use serde_json::Value;
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::failure::{Exit, Failure};
+use crate::turns::{Piece, Turns};
 
 /// Lines for people. A string is one line regardless of its content, and each entry of a list is a
 /// line. Control characters are escaped, including line breaks within a line.
@@ -72,23 +74,47 @@ impl<const N: usize> From<[String; N]> for Text {
 pub struct Output {
     json: bool,
     quiet: bool,
-    is_closed: Flag<bool>,
+    stdout: Arc<StdoutState>,
+    /// The job whose output this is, if several run at once.
+    job: Option<JobOutput>,
+}
+
+/// The state of standard output.
+#[derive(Debug, Default)]
+struct StdoutState {
+    is_closed: AtomicBool,
     /// Whether the reader left while raw octets were written.
-    is_content_unread: Flag<bool>,
+    is_content_unread: AtomicBool,
     /// The first failed write, unless the reader has left.
-    fault: RefCell<Option<io::Error>>,
+    fault: Mutex<Option<io::Error>>,
+}
+
+/// The output of a job.
+#[derive(Debug)]
+struct JobOutput {
+    turns: Arc<Turns>,
+    number: usize,
+    /// The bar of all jobs, which is hidden meanwhile.
+    bar: Option<Arc<Bar>>,
 }
 
 impl Output {
     /// Creates the output. With `json`, answers are JSON lines. With `quiet`, there are no remarks
     /// and no progress bars.
     pub fn new(json: bool, quiet: bool) -> Self {
-        Output {
-            json,
-            quiet,
-            is_closed: Flag::new(false),
-            is_content_unread: Flag::new(false),
-            fault: RefCell::new(None),
+        Output { json, quiet, stdout: Arc::default(), job: None }
+    }
+
+    /// Returns the output of job `number`, which is printed after that of the jobs before it.
+    pub fn of_job(&self, number: usize, turns: &Arc<Turns>, bar: Option<&Arc<Bar>>) -> Self {
+        let job = JobOutput { turns: turns.clone(), number, bar: bar.cloned() };
+        Output { json: self.json, quiet: self.quiet, stdout: self.stdout.clone(), job: Some(job) }
+    }
+
+    /// Ends the output of a job. That of the next one follows.
+    pub fn end_job(&self) {
+        if let Some(job) = &self.job {
+            job.turns.end(job.number, &|piece| self.print(piece));
         }
     }
 
@@ -139,7 +165,7 @@ impl Output {
     /// Prints a remark for the user at the terminal.
     pub fn remark(&self, text: impl Into<Text>) {
         if self.is_remarking() {
-            say(text);
+            self.put(Piece::Remark(text.into().ended()));
         }
     }
 
@@ -182,7 +208,7 @@ impl Output {
     /// Returns true if the reader left while raw octets were written. The command then ends
     /// early, and this is no failure.
     pub fn is_content_unread(&self) -> bool {
-        self.is_content_unread.get()
+        self.stdout.is_content_unread.load(Ordering::Relaxed)
     }
 
     /// Writes buffered output, and reports the first write that has failed since the start. All
@@ -195,7 +221,8 @@ impl Output {
             self.note(&error);
         }
         let failed = |error| Failure::failed(format!("cannot write to standard output: {error}"));
-        self.fault.take().map_or(Ok(()), |error| Err(failed(error)))
+        let mut fault = self.stdout.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        fault.take().map_or(Ok(()), |error| Err(failed(error)))
     }
 
     /// Prints a question at the terminal, and reads the answer.
@@ -220,6 +247,29 @@ impl Output {
     }
 
     fn write(&self, text: &str) {
+        self.put(Piece::Answer(text.to_owned()));
+    }
+
+    /// Prints a piece now, or in the turn of its job.
+    fn put(&self, piece: Piece) {
+        match &self.job {
+            Some(job) => job.turns.put(job.number, piece, &|piece| self.print(piece)),
+            None => self.print(&piece),
+        }
+    }
+
+    fn print(&self, piece: &Piece) {
+        let print = || match piece {
+            Piece::Answer(text) => self.print_answer(text),
+            Piece::Remark(text) => complain(text),
+        };
+        match self.job.as_ref().and_then(|job| job.bar.as_ref()) {
+            Some(bar) => bar.suspend(print),
+            None => print(),
+        }
+    }
+
+    fn print_answer(&self, text: &str) {
         let mut stdout = io::stdout().lock();
         if let Err(error) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
             self.note(&error);
@@ -228,23 +278,26 @@ impl Output {
 
     /// Records a failed write. Only EPIPE means that the reader has left.
     fn note(&self, error: &io::Error) {
-        self.is_closed.set(true);
+        self.stdout.is_closed.store(true, Ordering::Relaxed);
         if error.kind() != ErrorKind::BrokenPipe {
-            self.fault.borrow_mut().get_or_insert_with(|| copy_of(error));
+            let mut fault = self.stdout.fault.lock().unwrap_or_else(PoisonError::into_inner);
+            fault.get_or_insert_with(|| copy_of(error));
         }
     }
 
     /// Waits for `wait` at most. Returns true as soon as the reader of the output has closed it.
     pub fn is_closed(&self, wait: Duration) -> bool {
-        let stdout = io::stdout();
+        let (stdout, is_closed) = (io::stdout(), &self.stdout.is_closed);
         // Without requested events the kernel reports only errors, such as the closing of a pipe's
         // other end.
         let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
         let wait = Timespec::try_from(wait).unwrap_or(Timespec { tv_sec: 0, tv_nsec: 0 });
-        if !self.is_closed.get() && poll(&mut polled, Some(&wait)).is_ok_and(|ready| ready > 0) {
-            self.is_closed.set(polled[0].revents().intersects(PollFlags::ERR | PollFlags::NVAL));
+        let is_known = is_closed.load(Ordering::Relaxed);
+        if !is_known && poll(&mut polled, Some(&wait)).is_ok_and(|ready| ready > 0) {
+            let is_gone = polled[0].revents().intersects(PollFlags::ERR | PollFlags::NVAL);
+            is_closed.store(is_gone, Ordering::Relaxed);
         }
-        self.is_closed.get()
+        is_closed.load(Ordering::Relaxed)
     }
 }
 
@@ -268,7 +321,8 @@ impl Content<'_> {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => {
                 self.out.note(error);
-                self.out.is_content_unread.set(error.kind() == ErrorKind::BrokenPipe);
+                let is_unread = error.kind() == ErrorKind::BrokenPipe;
+                self.out.stdout.is_content_unread.store(is_unread, Ordering::Relaxed);
             }
             Ok(_) => {}
         }

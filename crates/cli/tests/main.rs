@@ -11,6 +11,7 @@ mod files;
 mod foreign;
 mod generated;
 mod hops;
+mod jobs;
 mod logs;
 mod management;
 mod memif;

@@ -5,6 +5,7 @@ mod checksums;
 mod common;
 mod file_server_protocol;
 mod hostile_target;
+mod jobs;
 mod kept_octets;
 mod mirrors;
 mod put;

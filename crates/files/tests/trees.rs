@@ -106,6 +106,7 @@ pub(crate) const SYNC: GetOptions = GetOptions {
     allow_older: false,
     as_of_min_ns: None,
     digest: None,
+    jobs: None,
     delete: false,
     delete_max: None,
     dry_run: false,

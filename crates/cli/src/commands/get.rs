@@ -8,10 +8,13 @@ mod session;
 mod tree;
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use namely_files::GetError;
+use namely_files::get::{JOBS_MAX, Jobs};
 use namely_socket::Consumer;
 use namely_wire::types::GENERIC_COMPONENT;
 use namely_wire::{ByteRange, Name};
@@ -23,17 +26,18 @@ use self::session::{Fetched, Session};
 use self::tree::TreeArgs;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::fetching::{Transfer, files_text, get_failure, rate_text};
+use crate::fetching::{Total, Transfer, files_text, get_failure, rate_text};
 use crate::keys::Trust;
 use crate::options::name;
 use crate::output::octets_text;
+use crate::turns::Turns;
 
 /// Fetch a file or a directory by name, verified.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   namely get /lab/data/run7.root
   namely get /lab/data/run7.root results/
-  namely get /lab/data/a /lab/data/b -o results/
+  namely get /lab/data/a /lab/data/b -o results/ -j 2
   namely get /lab/data --recursive copy
   namely get /lab/data --recursive copy --delete --dry-run
   namely get /lab/data -r copy --include '*.root' --include '*/' --exclude '*'
@@ -103,6 +107,10 @@ pub struct Get {
         conflicts_with_all = ["range", "dry_run"]
     )]
     watch: Option<u64>,
+    /// Fetch N names, or files of a directory, at once; 1: one after the other. By default as many
+    /// as fill a window, 16 at most. The order of the output is that of the names.
+    #[arg(long, short, value_name = "N", value_parser = jobs_number)]
+    jobs: Option<usize>,
     #[command(flatten)]
     retry: Retry,
     #[command(flatten)]
@@ -133,6 +141,7 @@ impl Get {
             allow_older: false,
             checksum: None,
             watch: None,
+            jobs: None,
             retry: Retry::default(),
             trust,
             transfer,
@@ -142,7 +151,7 @@ impl Get {
     /// Fetches the names. No unverified data remains under a final name.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let jobs = self.jobs()?;
-        let mut session = Session::new(ctx)?;
+        let mut session = Session::new(ctx, self.jobs)?;
         match self.watch {
             None => self.round(&mut session, &jobs),
             Some(seconds) => self.follow(&mut session, &jobs, Duration::from_secs(seconds)),
@@ -152,7 +161,7 @@ impl Get {
     /// Prints the files `names`.
     pub(super) fn print(&self, ctx: &Context<'_>, names: &[Name]) -> Result<(), Failure> {
         let job = |name: &Name| Job { name: name.clone(), to: Destination::Stdout };
-        let mut session = Session::new(ctx)?;
+        let mut session = Session::new(ctx, self.jobs)?;
         session.is_summarized = false;
         self.round(&mut session, &names.iter().map(job).collect::<Vec<_>>())
     }
@@ -163,21 +172,17 @@ impl Get {
         if let [job] = jobs {
             return self.fetch(session, job).map(|_| ()).map_err(|unfinished| unfinished.failure);
         }
-        let (started, mut total, mut failures) = (Instant::now(), Fetched::default(), Vec::new());
-        for job in jobs {
-            match self.fetch(session, job) {
-                Ok(fetched) => total.add(fetched),
-                Err(Unfinished { failure, concerns_all, .. }) => {
-                    let is_end = concerns_all || failure.exit == Exit::Interrupted;
-                    report_failure(session.ctx, job, &failure);
-                    failures.push((&job.name, failure));
-                    if is_end {
-                        break;
-                    }
-                }
-            }
-            if session.ctx.out.is_content_unread() {
-                return Ok(());
+        let started = Instant::now();
+        let results = self.each(session, jobs)?;
+        if session.ctx.out.is_content_unread() {
+            return Ok(());
+        }
+        let (mut total, mut failures) = (Fetched::default(), Vec::new());
+        for (job, result) in jobs.iter().zip(results) {
+            match result {
+                Some(Ok(fetched)) => total.add(fetched),
+                Some(Err(failure)) => failures.push((&job.name, failure)),
+                None => {}
             }
         }
         if jobs.iter().all(|job| job.to != Destination::Stdout) {
@@ -196,12 +201,55 @@ impl Get {
         Err(Failure { hint: gravest.hint, ..Failure::new(gravest.exit, message) })
     }
 
+    /// Fetches several names, some at once, and reports each, in their order. The result of a name
+    /// is none if an earlier failure prevents its fetch.
+    fn each(&self, session: &Session<'_>, jobs: &[Job]) -> Result<Vec<Option<NameResult>>, Failure> {
+        // A directory fetches several files at once itself. Standard output has one file at a time.
+        let is_single = self.recursive || jobs.iter().any(|job| job.to == Destination::Stdout);
+        let single = is_single.then(|| Jobs::new(Some(1)));
+        let at_once = single.as_ref().unwrap_or(&session.jobs);
+        let total = (at_once.count() > 1).then(|| Total::new(session.ctx, jobs.len()));
+        let (turns, is_over) = (Arc::new(Turns::default()), AtomicBool::new(false));
+        let work = |(number, job): (usize, &Job), send: &dyn Fn((usize, NameResult))| {
+            let bar = total.as_ref().and_then(|total| total.bar());
+            let out = session.ctx.out.of_job(number, &turns, bar);
+            if !is_over.load(Ordering::Relaxed) && !out.is_content_unread() {
+                let ctx = Context { global: session.ctx.global, out: &out };
+                let part = total.as_ref().map(|total| total.part(number));
+                let fetched = self.fetch(&session.of_name(&ctx, part), job);
+                let result = fetched.map_err(|Unfinished { failure, concerns_all, .. }| {
+                    if concerns_all || failure.exit == Exit::Interrupted {
+                        is_over.store(true, Ordering::Relaxed);
+                    }
+                    report_failure(&ctx, job, &failure);
+                    failure
+                });
+                send((number, result));
+            }
+            out.end_job();
+            total.iter().for_each(|total| total.end_one());
+        };
+        let mut results: Vec<Option<NameResult>> = jobs.iter().map(|_| None).collect();
+        let mut take = |(number, result): (usize, NameResult)| {
+            if let Some(place) = results.get_mut(number) {
+                *place = Some(result);
+            }
+        };
+        let run = at_once.run(jobs.iter().enumerate(), work, &mut take);
+        run.map_err(|error| Failure::failed(format!("no thread can be started: {error}")))?;
+        Ok(results)
+    }
+
     /// Fetches one name, repeatedly if the options allow it.
-    fn fetch(&self, session: &mut Session<'_>, job: &Job) -> Result<Fetched, Unfinished> {
+    fn fetch(&self, session: &Session<'_>, job: &Job) -> Result<Fetched, Unfinished> {
         let mut number = 0;
         loop {
-            let consumer = session.consumer(self).map_err(Unfinished::from);
-            let unfinished = match consumer.and_then(|consumer| self.attempt(session, &consumer, job)) {
+            let consumer = session.consumer(self);
+            let attempt = match &consumer {
+                Ok(consumer) => self.attempt(session, consumer, job),
+                Err(failure) => Err(failure.clone().into()),
+            };
+            let unfinished = match attempt {
                 Err(unfinished) => unfinished,
                 fetched => return fetched,
             };
@@ -210,7 +258,7 @@ impl Get {
             };
             number += 1;
             // The next attempt connects anew: the router may have been restarted.
-            session.consumer = None;
+            session.forget(consumer.as_ref().ok());
             session.ctx.out.remark(format!(
                 "{}; repetition {number} of {} in {} s",
                 unfinished.failure,
@@ -280,6 +328,15 @@ impl Get {
             _ => unfinished,
         }
     }
+}
+
+/// The result of one of several names.
+type NameResult = Result<Fetched, Failure>;
+
+/// Parses the number of objects that are fetched at once.
+fn jobs_number(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=JOBS_MAX).contains(number));
+    number.ok_or_else(|| format!("give a number from 1 to {JOBS_MAX}"))
 }
 
 /// The failure of `name`, which many messages begin with.

@@ -21,6 +21,7 @@ const RESUME: GetOptions = GetOptions {
     allow_older: true,
     as_of_min_ns: None,
     digest: None,
+    jobs: None,
     delete: false,
     delete_max: None,
     dry_run: false,

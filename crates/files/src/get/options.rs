@@ -24,6 +24,10 @@ pub struct GetOptions {
     /// The digest of the file. A file of another digest keeps the name of its partial file.
     /// Trees: see [`TreeRules::checksums`](super::TreeRules::checksums).
     pub digest: Option<ContentDigest>,
+    /// Trees: files that are fetched at once, at most [`JOBS_MAX`](super::JOBS_MAX). None: as many
+    /// as fill a window, see [`JOBS_DEFAULT`](super::JOBS_DEFAULT) and
+    /// [`JOBS_OCTETS`](super::JOBS_OCTETS).
+    pub jobs: Option<usize>,
     /// Trees: whether files that the producer does not have are deleted from the fetched
     /// directories.
     pub delete: bool,

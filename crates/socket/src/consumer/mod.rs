@@ -214,6 +214,17 @@ impl Consumer {
         into::fetch(&self.shared, object, part, sink, watch)
     }
 
+    /// Requests from the router that it marks Data of its content store, for
+    /// [`Progress::cache_share`]. [`Consumer::fetch_into`] does so itself, but not while other
+    /// threads use the socket.
+    ///
+    /// # Errors
+    /// The router is gone.
+    pub fn request_origins(&self) -> Result<(), FetchError> {
+        let params = FetchParams::of(&self.shared.options());
+        Job::here(&self.shared, params, &|| None).request_origins()
+    }
+
     /// Returns the newest version, the size and the authentication of the object `name`. Fetches
     /// none of its content.
     ///

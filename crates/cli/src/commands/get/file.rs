@@ -14,8 +14,8 @@ use serde_json::json;
 
 use super::{Fetched, Get, Session, Unfinished};
 use crate::context::Context;
+use crate::failure::{Exit, Failure};
 use crate::fetching::{Watch, summary_json, summary_text};
-use crate::keys;
 use crate::output::octets_text;
 
 /// Age in s from which on the answer for the newest version is reported as old.
@@ -34,9 +34,12 @@ impl Get {
         path: &Path,
     ) -> Result<Fetched, Unfinished> {
         let ctx = session.ctx;
-        let options = GetOptions { digest: session.digest_of(name)?, ..self.options() };
-        let watch = Watch::stopped_by(ctx, name, session.stop.clone());
+        let options = GetOptions { digest: session.digest_of(name)?, ..self.options(session) };
+        let watch = Watch::of_part(ctx, name, session.stop.clone(), session.part.clone());
         let object = self.find(ctx, consumer, name, &options)?;
+        let octets = object.octets().unwrap_or(0);
+        let stopped = || Failure::new(Exit::Interrupted, format!("stopped before {name}"));
+        let mut job = session.jobs.begin(octets, &|| session.is_stopped()).ok_or_else(stopped)?;
         let mut is_continued = false;
         let mut see = |progress: &Progress| {
             let kept = progress.octets_done.saturating_sub(progress.octets);
@@ -47,6 +50,7 @@ impl Get {
                     format!("continuing an earlier fetch: {kept} are there; --no-resume starts again"),
                 );
             }
+            job.left(octets.saturating_sub(progress.octets_done));
             watch.see("", progress)
         };
         let mut changed =
@@ -78,7 +82,7 @@ impl Get {
         let ctx = session.ctx;
         let digest = session.digest_of(name)?;
         let watch = Watch::stopped_by(ctx, name, session.stop.clone());
-        let object = self.find(ctx, consumer, name, &self.options())?;
+        let object = self.find(ctx, consumer, name, &self.options(session))?;
         let mut see = |progress: &Progress| -> Flow { watch.see("", progress) };
         let mut changed =
             |error: &GetError| watch.remark(ctx.out, format!("{error}; fetching the new version"));
@@ -122,12 +126,11 @@ impl Get {
         Ok(object)
     }
 
-    pub(super) fn options(&self) -> GetOptions {
-        let secret = keys::resume_secret();
+    pub(super) fn options(&self, session: &Session<'_>) -> GetOptions {
         GetOptions {
             resume: !self.no_resume,
             sync: self.sync,
-            secret,
+            secret: session.secret,
             allow_older: self.allow_older,
             as_of_min_ns: self.max_age.map(|age_s| {
                 namely_host::clock::unix_ns().saturating_sub(age_s.saturating_mul(1_000_000_000))

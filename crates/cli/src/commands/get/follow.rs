@@ -1,5 +1,6 @@
 //! `namely get --watch`: copies that follow their source.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use namely_files::get::{find_file, find_version};
@@ -35,7 +36,7 @@ impl Get {
                 Err(failure) if failure.exit == Exit::Interrupted => return Ok(()),
                 Err(failure) => {
                     session.ctx.out.failure(&failure);
-                    session.consumer = None;
+                    session.forget(None);
                     (seen, failures) = (None, failures + 1);
                 }
             }
@@ -54,7 +55,8 @@ impl Get {
     ) -> Result<Versions, Failure> {
         // They are requested before the fetch: a change during the fetch leads to another one.
         let versions = self.versions(session, jobs)?;
-        let is_known = versions.iter().all(Option::is_some) && !session.is_version_partial.get();
+        let is_known =
+            versions.iter().all(Option::is_some) && !session.is_version_partial.load(Ordering::Relaxed);
         if is_known && seen == Some(&versions) {
             return Ok(versions);
         }
@@ -64,7 +66,7 @@ impl Get {
     }
 
     /// Requests the present versions of the names.
-    fn versions(&self, session: &mut Session<'_>, jobs: &[Job]) -> Result<Versions, Failure> {
+    fn versions(&self, session: &Session<'_>, jobs: &[Job]) -> Result<Versions, Failure> {
         let consumer = session.consumer(self)?;
         let version = |job: &Job| match self.recursive {
             true => find_version(&consumer, &job.name).map_err(get_failure),

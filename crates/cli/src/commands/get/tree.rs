@@ -1,6 +1,7 @@
 //! `namely get --recursive`: fetches a directory with its contents.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
@@ -121,7 +122,8 @@ impl Get {
             dry_run: args.dry_run,
             compare_content: args.compare_content,
             links: args.links,
-            ..self.options()
+            jobs: self.jobs,
+            ..self.options(session)
         };
         let watch = Watch::stopped_by(ctx, name, session.stop.clone());
         let rules = TreeRules { filter: &args.patterns.0, checksums: session.checksums() };
@@ -138,7 +140,7 @@ impl Get {
             }
         })?;
         if got.indexes != 1 {
-            session.is_version_partial.set(true);
+            session.is_version_partial.store(true, Ordering::Relaxed);
         }
         let changes = got.files + got.links + got.deleted + got.failures;
         if changes > 0 || !session.is_repeated {

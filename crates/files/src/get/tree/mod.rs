@@ -4,6 +4,7 @@
 //! Otherwise each directory is listed, and each file is fetched by its own name. Neither names from
 //! a producer nor symbolic links can cause a write or a removal outside the target.
 
+mod files;
 mod filter;
 mod listing;
 mod place;
@@ -17,26 +18,25 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use namely_security::{ContentDigest, Verified};
+use namely_security::Verified;
 use namely_socket::{Consumer, FetchError, Flow, Sink};
 use namely_transport::object::{Object, ObjectError, Part, Progress};
 use namely_wire::Name;
 use namely_wire::rdr::{INDEX_FORMAT_1, Metadata, listing_name};
-use namely_wire::tree_index::{EntryStamp, LeftOut, index_name, pack_name};
-use rustix::fs::FileType;
+use namely_wire::tree_index::{LeftOut, index_name, pack_name};
 
+use self::files::{SingleFile, name_below};
 pub use self::filter::{Filter, FilterError, PATTERNS_MAX};
 use self::listing::Entries;
-use self::place::{TargetDirectory, set_mode, set_times};
+use self::place::TargetDirectory;
 use self::plan::{Plan, PlannedFile, PlannedLink, plan};
 pub use self::removal::SMALL_COPY_ENTRIES;
 use self::removal::{CopyState, RemovalCount};
 use self::unpack::{PackProgress, PackReceiver, parts};
-use super::checksum::{Checksums, digest_of};
-use super::reuse::equal_part;
-use super::target::{Target, refused};
-use super::version::{check_newer, find_recent, note_stamp, note_version};
-use super::{GetError, GetOptions, RESTARTS_MAX, get_file};
+use super::checksum::Checksums;
+use super::target::refused;
+use super::version::{check_newer, find_recent, note_version};
+use super::{GetError, GetOptions};
 use crate::root::LISTING_OCTETS_MAX;
 
 /// Directories of a tree that wait to be fetched.
@@ -375,15 +375,14 @@ impl Tree<'_> {
         }
         // Reports the new totals before the first file is fetched.
         self.check_stopped(0)?;
-        for wanted in self.unpack(path, index, plan)? {
-            let path = plan.path(&wanted);
-            self.emit(TreeEvent::Changed(&path));
-            self.fetch_one(&path, None)?;
-        }
-        for wanted in &plan.single {
+        let changed = self.unpack(path, index, plan)?;
+        changed.iter().for_each(|wanted| self.emit(TreeEvent::Changed(&plan.path(wanted))));
+        let changed = changed.iter().map(|wanted| SingleFile { path: plan.path(wanted), stamp: None });
+        let single = plan.single.iter().map(|wanted| {
             let stamp = plan.entry(wanted).and_then(|(_, entry)| entry.stamp);
-            self.fetch_one(&plan.path(wanted), stamp)?;
-        }
+            SingleFile { path: plan.path(wanted), stamp }
+        });
+        self.fetch_files(changed.chain(single))?;
         self.make_links(plan)?;
         for listed in plan.directories.iter().rev() {
             if let Some(mtime_ns) = listed.mtime_ns {
@@ -466,58 +465,6 @@ impl Tree<'_> {
         fetched.map(|()| changed)
     }
 
-    /// Fetches the file at `path` below the target by its own name. If it changes meanwhile, its
-    /// new version is fetched. `stamp` is that of the producer's file.
-    fn fetch_one(&mut self, path: &Path, stamp: Option<EntryStamp>) -> Result<(), GetError> {
-        let mut fetched = self.try_one(path, stamp);
-        for _ in 0..RESTARTS_MAX {
-            if !matches!(fetched, Err(GetError::Changed { .. })) {
-                break;
-            }
-            self.emit(TreeEvent::Changed(path));
-            fetched = self.try_one(path, stamp);
-        }
-        fetched.or_else(|error| self.failed(path, error))
-    }
-
-    fn try_one(&mut self, path: &Path, stamp: Option<EntryStamp>) -> Result<(), GetError> {
-        let object = super::find_newest(self.consumer, &self.name_of(path), &self.options)?;
-        // A cache may still have the metadata of the file before its last change. The content is
-        // then not that of the stamp.
-        let changed_ns = object.metadata.as_ref().and_then(|metadata| metadata.ctime_ns);
-        let stamp = stamp.filter(|stamp| changed_ns == Some(stamp.changed_ns));
-        let is_held = match self.options.compare_content {
-            true => self.has_equal_content(path, &object, stamp),
-            false => self.options.resume && self.is_unchanged(path, &object, stamp),
-        };
-        if is_held && self.has_listed_digest(path) {
-            self.got.unchanged += 1;
-            return Ok(());
-        }
-        if self.options.dry_run {
-            self.got.files += 1;
-            self.emit(TreeEvent::PlannedFile(path, object.octets()));
-            return Ok(());
-        }
-        let target = self.target(path)?;
-        let options = GetOptions { digest: self.listed_digest(path), ..self.options };
-        let progress = self.progress();
-        let watch = &mut *self.watch;
-        let mut watch_one = |current: &Progress| {
-            let octets = progress.octets + current.octets;
-            watch(TreeEvent::Progress(TreeProgress { octets, ..progress }))
-        };
-        let fetched = get_file(self.consumer, &object, &target, stamp, options, &mut watch_one)?;
-        self.got.files += 1;
-        self.got.octets += fetched.progress.octets;
-        Ok(())
-    }
-
-    /// Returns the digest of the file at `path` below the target, if it is listed.
-    fn listed_digest(&self, path: &Path) -> Option<ContentDigest> {
-        self.checksums?.get(path)
-    }
-
     /// Counts a file of the tree, which is listed or not.
     fn note_listed(&mut self, path: &Path) {
         match self.checksums.map(|checksums| checksums.get(path)) {
@@ -538,63 +485,6 @@ impl Tree<'_> {
         };
         let missing = checksums.paths().filter(|&path| !self.listed.contains(path) && !is_excluded(path));
         self.got.missing = missing.map(Path::to_owned).collect();
-    }
-
-    /// Returns true if the file at `path` has the digest of the list, or is not listed.
-    fn has_listed_digest(&mut self, path: &Path) -> bool {
-        let Some(expected) = self.listed_digest(path) else { return true };
-        let Some((file, octets)) = self.target_dir.open_own(path) else { return false };
-        digest_of(&file, octets, expected.algorithm()).is_ok_and(|found| found == expected)
-    }
-
-    /// Returns whether the file at `path` is that of `object`. If its size and time are equal but
-    /// not the version, the digests decide: new permissions or a copy by `cp -p` change a version,
-    /// too.
-    fn is_unchanged(&mut self, path: &Path, object: &Object, stamp: Option<EntryStamp>) -> bool {
-        self.target_dir.holds(path, object)
-            || (!self.options.dry_run
-                && self.target_dir.has_size_and_time(path, object)
-                && self.has_equal_content(path, object, stamp))
-    }
-
-    /// Returns whether the file at `path` has the content of `object`, by the digests in its
-    /// manifests. If so, the file receives the producer's time and permissions.
-    fn has_equal_content(&mut self, path: &Path, object: &Object, stamp: Option<EntryStamp>) -> bool {
-        let Some((file, octets)) = self.target_dir.open_own(path) else { return false };
-        if object.octets() != Some(octets) {
-            return false;
-        }
-        let mut read = |buffer: &mut [u8], offset| file.read_exact_at(buffer, offset);
-        let equal = equal_part(self.consumer, object, octets, &mut read, &mut |_| Flow::Continue);
-        if object.segments != Some(equal.segments) {
-            return false;
-        }
-        if !self.options.dry_run {
-            let metadata = object.metadata.as_ref();
-            note_version(&*file, object);
-            if let Some(stamp) = stamp {
-                note_stamp(&*file, stamp);
-            }
-            set_times(&file, metadata.and_then(|metadata| metadata.mtime_ns));
-            // Last, because the attributes are set only while this user may write the file.
-            if let Some(mode) = metadata.and_then(|metadata| metadata.mode) {
-                set_mode(&file, mode as u32);
-            }
-        }
-        true
-    }
-
-    /// Returns the local file for the file at `path` below the tree's target.
-    fn target(&mut self, path: &Path) -> Result<Target, GetError> {
-        let above = self.target_dir.open(path.parent().unwrap_or(Path::new("")));
-        let fault = |error| GetError::Target { path: self.target_dir.path().join(path), error };
-        let name = path.file_name().ok_or_else(|| fault(io::ErrorKind::IsADirectory.into()))?;
-        let target = Target::new(above.map_err(fault)?, name);
-        match target.look()?.map(|found| FileType::from_raw_mode(found.st_mode)) {
-            // An error at this point saves the fetch of the whole file.
-            Some(FileType::Directory) => Err(fault(io::ErrorKind::IsADirectory.into())),
-            _ => Ok(target),
-        }
     }
 
     /// Fetches the content of a listing or index.
@@ -631,21 +521,21 @@ impl Tree<'_> {
             self.note_others(path, &|name| entries.contains(name), &mut removals)?;
             self.remove(&removals)?;
         }
-        for (file, is_directory) in entries.iter() {
-            let below = path.join(OsStr::from_bytes(file));
-            if self.filter.excludes(&below, is_directory) {
-                continue;
-            }
+        let filter = self.filter;
+        let included = || {
+            let below = |(file, is_directory)| (path.join(OsStr::from_bytes(file)), is_directory);
+            entries.iter().map(below).filter(|(below, is_directory)| !filter.excludes(below, *is_directory))
+        };
+        for (below, is_directory) in included() {
             if is_directory {
                 self.waiting.push(below);
-                continue;
+            } else {
+                self.files_wanted += 1;
+                self.note_listed(&below);
             }
-            self.files_wanted += 1;
-            self.note_listed(&below);
-            self.fetch_one(&below, None)?;
-            self.check_stopped(0)?;
         }
-        Ok(())
+        let files = included().filter(|(_, is_directory)| !is_directory);
+        self.fetch_files(files.map(|(path, _)| SingleFile { path, stamp: None }))
     }
 }
 

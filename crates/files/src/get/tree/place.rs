@@ -28,7 +28,7 @@ const DEPTH_MAX: usize = 128;
 const NAMES_MAX: usize = 16;
 
 /// The target directory of a tree.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct TargetDirectory {
     /// None if the directory does not exist and must not be made.
     top: Option<Arc<Folder>>,

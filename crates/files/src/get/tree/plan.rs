@@ -5,11 +5,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use namely_wire::Name;
 use namely_wire::tree_index::{IndexEntry, IndexItem, LeftOut, index, index_item, stays_in_tree};
-use namely_wire::{Component, Name};
 
 use super::removal::Removal;
-use super::{DEPTH_MAX, Tree, TreeEvent};
+use super::{DEPTH_MAX, Tree, TreeEvent, name_below};
 use crate::get::GetError;
 use crate::index::PACKED_OCTETS_MAX;
 
@@ -325,9 +325,7 @@ fn range_in(octets: &[u8], name: &[u8]) -> (usize, usize) {
 impl Tree<'_> {
     /// Returns the name of the entry at `path` below the target.
     pub(super) fn name_of(&self, path: &Path) -> Name {
-        path.components().fold(self.name.clone(), |name, component| {
-            name.join(Component::generic(component.as_os_str().as_bytes()))
-        })
+        name_below(&self.name, path)
     }
 
     /// Reports an entry that exists and cannot be fetched.
