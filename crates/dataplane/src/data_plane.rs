@@ -124,9 +124,13 @@ impl DataPlane {
         self.shared.internal_face
     }
 
-    /// Returns true if no packet waits to be sent.
+    /// Returns true if no packet waits to be sent. Waits until each worker has sent the answers to
+    /// the packets that it was processing at the time of the call.
     pub fn has_sent_all(&self) -> bool {
-        self.shared.ports().iter().all(|(_, port)| port.queued_memory_octets() == 0)
+        // A worker answers within a turn and sends at its end. So the second answer comes after the
+        // frames of the turn of the first.
+        let has_turned = self.answers() && self.answers();
+        has_turned && self.shared.ports().iter().all(|(_, port)| port.queued_memory_octets() == 0)
     }
 
     /// Opens a listener. Returns its address, with the assigned port if the requested one is 0.

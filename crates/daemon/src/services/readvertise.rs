@@ -88,7 +88,7 @@ impl Service for Readvertise {
     fn drain(&self, _: &RouterHandle, now_ns: u64) {
         let State { origins, readvertiser } = &mut *self.0.lock();
         origins.clear();
-        readvertiser.changed_at(now_ns);
+        readvertiser.end(now_ns);
     }
 
     fn take_packet(&self, packet: &[u8], now_ns: u64) -> bool {
@@ -122,6 +122,8 @@ struct Readvertiser {
     is_stale: bool,
     /// True while the pass waits for answers.
     is_held: bool,
+    /// True once the router drains: a route is withdrawn as soon as its last command is answered.
+    is_ending: bool,
     due_ns: Option<u64>,
     last_ms: u64,
 }
@@ -145,6 +147,12 @@ impl Readvertiser {
     fn changed_at(&mut self, due_ns: u64) {
         self.is_stale |= self.at.is_some();
         self.schedule_check(due_ns);
+    }
+
+    /// The router drains: there are no routes to report any more.
+    fn end(&mut self, now_ns: u64) {
+        self.is_ending = true;
+        self.changed_at(now_ns);
     }
 
     fn schedule_check(&mut self, due_ns: u64) {
@@ -186,7 +194,7 @@ impl Readvertiser {
             Some(cost) => drop(self.confirmed.insert(key, cost)),
             None => drop(self.confirmed.remove(&key)),
         }
-        if std::mem::take(&mut self.is_held) {
+        if std::mem::take(&mut self.is_held) || self.is_ending {
             self.schedule_check(now_ns);
         }
         true
@@ -421,6 +429,22 @@ mod tests {
         world.register("/localhost/nlsr", other);
         world.readvertiser.changed(world.now.ns);
         assert_eq!(world.commands(GATHER_NS).len(), 1);
+    }
+
+    #[test]
+    fn a_route_in_the_making_is_withdrawn_at_once() {
+        let mut world = World::new();
+        world.register("/localhost/nlsr", world.daemon);
+        world.register("/app/1", world.app);
+        let registers = world.commands(0);
+        let mut sent = Vec::new();
+        world.readvertiser.end(world.now.ns);
+        world.readvertiser.tick(&[], &world.core, world.now, |command| sent.push(command));
+        assert!(sent.is_empty(), "its registration is not answered yet");
+        assert!(world.answer(&registers[0], 200));
+        world.readvertiser.tick(&[], &world.core, world.now, |command| sent.push(command));
+        let read: Vec<_> = sent.iter().map(|command| read(command)).collect();
+        assert_eq!(read, [("unregister".into(), "/app/1".into())]);
     }
 
     /// A long RIB is read in parts: no step reads all of it.
