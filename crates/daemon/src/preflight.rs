@@ -75,6 +75,17 @@ impl Machine<'_> {
         None
     }
 
+    /// The fault of a socket. The router waits for a missing folder.
+    fn socket(&mut self, path: &Path, uid: u32) -> Option<String> {
+        let fault = socket_folders::fault(path, uid);
+        if fault.is_none()
+            && let Some(why) = socket_folders::absence(path)
+        {
+            self.remarks.push(format!("{why}, and the router waits for it"));
+        }
+        fault
+    }
+
     /// The key of a listener in the file, if it is from there.
     fn key_of(&self, uri: &FaceUri) -> Vec<Step> {
         let Some(written) = &self.written else { return Vec::new() };
@@ -89,9 +100,7 @@ impl Machine<'_> {
     fn listeners(mut self, uid: u32) -> Self {
         for uri in self.config.faces.listeners() {
             let why = match &uri {
-                FaceUri::Unix(path) | FaceUri::Memif { path, .. } => {
-                    socket_folders::fault(Path::new(path), uid)
-                }
+                FaceUri::Unix(path) | FaceUri::Memif { path, .. } => self.socket(Path::new(path), uid),
                 FaceUri::Device(name) => self.device(name),
                 uri => uri.address().and_then(address_fault),
             };

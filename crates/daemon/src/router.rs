@@ -354,6 +354,10 @@ fn listen(
             continue;
         }
         let spec = listen_spec(uri, config)?;
+        if let Some((target, why)) = AwaitedTarget::of_missing_folder(&spec) {
+            home.awaited.add(plane, target, why);
+            continue;
+        }
         match plane.listen(spec) {
             Ok(local) => listening.push(local),
             // These are defaults, and all users share this port.

@@ -1,6 +1,7 @@
 //! The folders of the router's sockets: made at the start where that is safe, and checked.
 
 use std::fs::Metadata;
+use std::io::ErrorKind;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
@@ -35,17 +36,43 @@ pub(crate) fn prepare_all(config: &Config, uid: Option<u32>) -> Result<(), Failu
 /// one below `/run`.
 ///
 /// # Errors
-/// The folder cannot be made, belongs to another user, or is missing.
+/// The folder cannot be made, or belongs to another user.
 pub(crate) fn prepare(socket: &Path, uid: u32) -> Result<(), String> {
     let Some(folder) = folder_of(socket) else { return Ok(()) };
     if is_default(socket) {
         return make(folder, uid);
     }
-    match (folder.exists(), is_below_run(folder)) {
-        (true, _) => Ok(()),
-        (false, true) => make(folder, uid).map_err(|why| format!("{why}{}", as_root(folder, uid))),
-        (false, false) => Err(missing(folder)),
+    if folder.exists() || !is_below_run(folder) {
+        return Ok(());
     }
+    make(folder, uid).map_err(|why| format!("{why}{}", as_root(folder, uid)))
+}
+
+/// Returns the reason for which the router must wait before it can make `socket`: its folder is
+/// missing, and [`prepare`] does not make it.
+pub(crate) fn absence(socket: &Path) -> Option<String> {
+    let folder = folder_of(socket)?;
+    let is_missing = folder.metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    (is_missing && !is_default(socket) && !is_below_run(folder)).then(|| missing(folder))
+}
+
+/// Checks the folder of `socket`, which was missing at the start. Above it may be a folder that all
+/// users may write, so that it could be another user's.
+///
+/// # Errors
+/// It is still missing, or belongs to a user other than root and this process's.
+pub(crate) fn check_late(socket: &Path) -> Result<(), String> {
+    let Some(folder) = folder_of(socket) else { return Ok(()) };
+    let found = folder.metadata().map_err(|error| match error.kind() {
+        ErrorKind::NotFound => missing(folder),
+        _ => format!("{}: {error}", folder.display()),
+    })?;
+    let (owner, own) = (found.uid(), rustix::process::geteuid().as_raw());
+    if owner != own && owner != 0 {
+        let folder = folder.display();
+        return Err(format!("{folder} belongs to user {owner}: `chown {own} {folder}`, as root, gives it"));
+    }
+    Ok(())
 }
 
 /// The reason for which a router of user `uid`, started by this process's user, could not make
@@ -76,7 +103,8 @@ pub(crate) fn fault(socket: &Path, uid: u32) -> Option<String> {
                 why + &as_root(folder, uid)
             })
         }
-        Err(_) => Some(missing(folder)),
+        // The router waits for it.
+        Err(_) => None,
     }
 }
 
@@ -124,7 +152,7 @@ fn make(folder: &Path, uid: u32) -> Result<(), String> {
     let fault = |error| format!("cannot create {}: {error}", folder.display());
     let above = Folder::open(above).map_err(|error| fault(error.into()))?;
     match above.make_folder(name, 0o755) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(fault(error)),
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(fault(error)),
         _ => {}
     }
     // The opened folder is both checked and given away, so that it cannot be replaced in between.
@@ -196,9 +224,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("no/x.sock");
         let uid = rustix::process::geteuid().as_raw();
-        let why = prepare(&socket, uid).unwrap_err();
-        assert!(why.contains("mkdir -p") && !socket.parent().unwrap().exists(), "{why}");
-        assert_eq!(fault(&socket, uid), Some(why));
+        assert_eq!(prepare(&socket, uid), Ok(()));
+        assert!(!socket.parent().unwrap().exists());
+        let why = absence(&socket).unwrap();
+        assert!(why.contains("mkdir -p"), "{why}");
+        assert_eq!((fault(&socket, uid), check_late(&socket)), (None, Err(why)));
         assert_eq!(fault(&dir.path().join("x.sock"), uid), None);
         let file = dir.path().join("file");
         std::fs::write(&file, "").unwrap();

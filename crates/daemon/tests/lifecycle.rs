@@ -134,7 +134,6 @@ fn check_finds_obstacles_to_a_start() {
     let (status, _, error) = start(&["--check"]);
     assert_eq!(status, 69, "{error}");
     for (position, reason) in [
-        ("2:11", "there is no folder"),
         ("2", "192.0.2.1 is no address of this machine"),
         ("3:26", "faces.queue_octets_total_max: "),
         ("5:17", "tables.cs_octets_max: "),
@@ -144,14 +143,26 @@ fn check_finds_obstacles_to_a_start() {
         assert!(error.lines().any(is_it), "{position} {reason}: {error}");
     }
     assert!(!error.contains("no network device"), "the router waits for devices: {error}");
+    assert!(!error.contains("x.sock"), "it waits for folders, too: {error}");
     let line_of = |line: &str| line.split("namely.toml:").nth(1)?.split(':').next()?.parse::<u32>().ok();
     assert!(error.lines().map(line_of).is_sorted(), "in the order of the file: {error}");
     let (status, _, error) = start(&[]);
-    assert!(status != 0 && error.contains("there is no folder") && error.contains("mkdir -p"), "{error}");
+    assert!(status != 0 && error.contains("cs.disk"), "{error}");
     // Options of the command line have no position in the file.
     std::fs::write(&path, "[faces]\nlisten = []\n").unwrap();
     let (status, _, error) = start(&["--check", "--listen", "udp://192.0.2.1:0"]);
     assert!(status == 69 && error.contains("namelyd: listening on udp4://192.0.2.1:0: "), "{error}");
+}
+
+#[test]
+fn check_remarks_on_missing_folders() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = namelyd();
+    let socket = format!("unix://{}/no/x.sock", dir.path().display());
+    command.args(["--check", "--listen", &socket]);
+    let (status, said, error) = run(command);
+    assert_eq!(status, 0, "{error}");
+    assert!(said.contains("there is no folder") && said.contains("waits for it"), "{said}");
 }
 
 #[test]

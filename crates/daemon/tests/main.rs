@@ -17,6 +17,7 @@ mod drain;
 mod fake;
 mod idle_memory;
 mod late_devices;
+mod late_folders;
 mod learning;
 mod lifecycle;
 mod metrics;

@@ -30,18 +30,22 @@ const READ: [&str; 10] = [
 /// Links that are followed, as many as the kernel follows (path_resolution(7)).
 const LINKS_MAX: usize = 40;
 
-/// Returns the folders to which a chain of symbolic links leads. Of a folder that does not exist
-/// yet, returns the nearest one above it, so that it can be read once it exists.
+/// Returns `folder`, or the nearest folder above it if it does not exist yet, so that it can be
+/// used once it exists. A rule for `/` would permit everything, so there is none.
+fn nearest(folder: &Path) -> Option<PathBuf> {
+    let present = folder.ancestors().find(|above| above.exists() || above.as_os_str().is_empty())?;
+    let present = if present.as_os_str().is_empty() { Path::new(".") } else { present };
+    (present == folder || present.parent().is_some()).then(|| present.to_owned())
+}
+
+/// Returns the folders to which a chain of symbolic links leads, or the [`nearest`] ones.
 fn folders_behind(link: &Path) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     let mut path = link.to_owned();
     for _ in 0..LINKS_MAX {
         let Ok(target) = std::fs::read_link(&path) else { break };
         path = folder_of(&path).join(target);
-        let folder = folder_of(&path);
-        let present =
-            folder.ancestors().find(|above| above.exists()).filter(|above| above.parent().is_some());
-        folders.extend(present.map(Path::to_owned));
+        folders.extend(nearest(&folder_of(&path)));
     }
     folders
 }
@@ -100,7 +104,7 @@ fn folders_of_sockets(config: &Config) -> Vec<PathBuf> {
         FaceUri::Unix(path) | FaceUri::Memif { path, .. } => Some(Path::new(path)),
         _ => None,
     });
-    paths.map(folder_of).collect()
+    paths.filter_map(|path| nearest(&folder_of(path))).collect()
 }
 
 fn folder_of(path: &Path) -> PathBuf {
@@ -114,6 +118,16 @@ fn folder_of(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_missing_folder_never_permits_all() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(nearest(dir.path()), Some(dir.path().to_owned()));
+        assert_eq!(nearest(&dir.path().join("a/b")), Some(dir.path().to_owned()));
+        assert_eq!(nearest(Path::new("/no-such-folder/below")), None);
+        assert_eq!(nearest(Path::new("/")), Some(PathBuf::from("/")), "the configuration names it");
+        assert_eq!(nearest(Path::new("no-such-folder")), Some(PathBuf::from(".")));
+    }
 
     #[test]
     fn the_resolvers_link_is_followed() {
@@ -185,10 +199,17 @@ mod tests {
 
     #[test]
     fn only_configured_folders_are_opened() {
-        let text = "[authorization]\nannouncement_anchors = [\"/h/i.cert\"]\n[faces]\nlisten = [\"unix:///a/b.sock\", \"memif:///c/d.memif\", \"udp://127.0.0.1:1\"]\n\
-                    [[authorization.key]]\ncertificate = \"/e/f.cert\"\n";
-        let config = Config::parse(text, "x".as_ref()).unwrap();
-        assert_eq!(folders_of_sockets(&config), [Path::new("/a"), Path::new("/c")]);
+        let (dir, later) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (dir, later) = (dir.path(), later.path());
+        let text = format!(
+            "[authorization]\nannouncement_anchors = [\"/h/i.cert\"]\n[faces]\n\
+             listen = [\"unix://{}/b.sock\", \"memif://{}/c/d.memif\", \"udp://127.0.0.1:1\"]\n\
+             [[authorization.key]]\ncertificate = \"/e/f.cert\"\n",
+            dir.display(),
+            later.display()
+        );
+        let config = Config::parse(&text, "x".as_ref()).unwrap();
+        assert_eq!(folders_of_sockets(&config), [dir, later]);
         assert_eq!(
             folders_read(&config, Some("/g/namely.toml".as_ref())),
             [Path::new("/e"), Path::new("/h"), Path::new("/g")]

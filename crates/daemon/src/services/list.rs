@@ -4,6 +4,7 @@ use super::Services;
 use super::addresses::AddressMonitor;
 use super::disk::StoreDisk;
 use super::drain::Drain;
+use super::folders::SocketFolders;
 use super::kernel::KernelForwarder;
 use super::readvertise::Readvertise;
 use super::traces::PacketTraces;
@@ -20,6 +21,7 @@ pub(crate) fn all() -> Services {
         // It stops before the ones above, so that the router still works when its goodbye is sent.
         Box::<NeighborDiscovery>::default(),
         Box::<AddressMonitor>::default(),
+        Box::<SocketFolders>::default(),
         Box::<PacketTraces>::default(),
         Box::<Readvertise>::default(),
         Box::<Drain>::default(),

@@ -17,6 +17,7 @@
 mod addresses;
 mod disk;
 mod drain;
+mod folders;
 mod kernel;
 pub(crate) mod list;
 mod readvertise;
