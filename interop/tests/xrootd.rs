@@ -421,12 +421,15 @@ fn a_changed_file_is_stale() {
     command.args(["-s", &format!("{}/store/f", server.url), "-"]).env("XRD_CONNECTIONRETRY", "1");
     // The client requests little more than its reader takes.
     command.env("XRD_CPCHUNKSIZE", "1048576").env("XRD_CPPARALLELCHUNKS", "1");
-    let mut copying = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut copying = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut copied = copying.stdout.take().unwrap();
     copied.read_exact(&mut [0]).unwrap();
     fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"changed").unwrap();
     let octets = 1 + std::io::copy(&mut copied, &mut std::io::sink()).unwrap();
-    assert!(!copying.wait().unwrap().success() && octets < OCTETS, "{octets} octets");
+    let ended = copying.wait_with_output().unwrap();
+    assert!(!ended.status.success() && octets < OCTETS, "{octets} octets");
+    let reason = String::from_utf8_lossy(&ended.stderr);
+    assert!(reason.to_lowercase().contains("stale file handle"), "{reason}");
     let log = server.process.errors_text();
     assert!(log.contains("/store/f changed while it was fetched, and is now version"), "{log}");
 }

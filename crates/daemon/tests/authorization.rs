@@ -410,6 +410,11 @@ fn another_user_registers_over_tcp() {
     let text = refused(&mut client, Command::RibRegister, &named("/somebody"));
     assert!(text.contains("user 65534"), "{text}");
     refused(&mut client, Command::CsErase, &named("/nobody"));
+    // A group of a sync protocol chooses multicast for the prefix that it registered, and no other.
+    let multicast = name("/localhost/nfd/strategy/multicast");
+    let choice = |prefix| ControlParameters { strategy: Some(multicast.clone()), ..named(prefix) };
+    client.ok(Command::StrategyChoiceSet, &choice("/nobody/x"));
+    refused(&mut client, Command::StrategyChoiceSet, &choice("/nobody"));
 }
 
 #[test]
