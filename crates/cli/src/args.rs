@@ -193,6 +193,8 @@ pub enum Command {
     /// Check and make catalogues of blocks and files, and names of CMS
     #[command(subcommand)]
     Catalogue(catalogue::Cat),
+    /// Explain the terms of messages and pages
+    Words(words::Words),
     /// Translate NFD's configuration to namelyd's
     Migrate(migrate::Migrate),
     /// Show the router's virtual plane of VIP: objects, next hops, neighbors

@@ -50,6 +50,7 @@ pub mod up;
 pub mod vip;
 pub mod wait;
 pub mod why;
+pub mod words;
 
 use crate::args::{Cli, Command};
 use crate::context::Context;
@@ -114,6 +115,7 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
         #[cfg(feature = "testbed")]
         Command::Testbed(c) => c.run(&ctx),
         Command::Migrate(c) => c.run(&ctx),
+        Command::Words(c) => c.run(&ctx),
         #[cfg(feature = "model")]
         Command::Model(c) => c.run(&ctx),
         Command::Catalogue(c) => c.run(&ctx),

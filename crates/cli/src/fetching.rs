@@ -450,7 +450,7 @@ fn first_failure(rejection: &Rejection) -> Option<Failure> {
     let message = format!("you trust no key for {name} yet: the key of {identity} signs it");
     Some(Failure::new(Exit::NotVerified, message).hint(format!(
         "`namely cert trust --from {name}` shows the fingerprint of that key; compare it with its \
-         producer's `namely cert show {identity}`"
+         producer's `namely cert show {identity}`. `namely words` explains the terms"
     )))
 }
 

@@ -32,7 +32,7 @@ const ROWS: [Row; 21] = [
     row("", &["route", "bind"], "where names lead; prefixes of applications"),
     row("", &["strategy", "cs"], "how names are forwarded; the cache"),
     row("", &["kernel", "vip"], "the forwarder in the kernel; VIP"),
-    row("Faults", &["why", "trace"], "explain a name; show each packet"),
+    row("Faults", &["why", "trace", "words"], "explain a name, each packet, a term"),
     row("", &["ping", "pingserver"], "measure a round trip; answer pings"),
     row("", &["peek", "poke"], "request, answer one packet"),
     row("", &["perf", "dissect"], "measure throughput; show packets as text"),

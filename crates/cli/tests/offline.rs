@@ -400,3 +400,14 @@ fn catalogues_import_from_dbs_and_rucio() {
     let wrong = home.fails(1, ["catalogue", "check", "c.tsv"]);
     assert!(wrong.contains("c.tsv:3: `0` is no size: write a decimal number of octets"), "{wrong}");
 }
+
+#[test]
+fn terms_are_explained_without_a_router() {
+    let home = Home::new();
+    let text = home.ok(["words", "pit"]);
+    assert!(text.starts_with("PIT\n    the table of pending Interests"), "{text}");
+    assert!(home.ok(["words"]).contains("\nTRUST\n"));
+    let answer = home.json(["words", "NACK"]).remove(0);
+    assert_eq!(answer["terms"][0]["term"], "Nack");
+    assert!(home.fails(1, ["words", "xyzzy"]).contains("`namely words` lists all"));
+}
