@@ -137,6 +137,8 @@ fn a_listed_checksum_decides() {
             code == 0 || end.stderr.contains(&format!("the Adler-32 {adler32}, and 00000001 is expected"))
         );
     }
+    let text = home.ok(["get", "/lab/a.bin", "-o", "told", "--checksum", "RIGHT"]);
+    assert!(text.contains("\n  the SHA-256 checksum matches\n"), "{text}");
     let end = home.fails(1, ["get", "/lab/sub/b.bin", "--checksum", "RIGHT"]);
     assert!(end.contains("RIGHT has no checksum of /lab/sub/b.bin"), "{end}");
     fs::write(home.path("BROKEN"), "a.bin\n").unwrap();

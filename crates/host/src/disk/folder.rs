@@ -10,8 +10,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Dir, Mode, OFlags, Stat, fcntl_setfl, fstat, fsync, mkdirat, openat, readlinkat, renameat,
-    statat, symlinkat, unlinkat,
+    AtFlags, Dir, Mode, OFlags, RenameFlags, Stat, fcntl_setfl, fstat, fsync, mkdirat, openat, readlinkat,
+    renameat, renameat_with, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -241,6 +241,49 @@ impl Folder {
             let _ = self.remove_if_there(temporary);
         }
         written
+    }
+
+    /// As [`Folder::replace`], but keeps an existing file `name`, and returns false then. Of
+    /// several processes, one adds the file. A file system without RENAME_NOREPLACE (renameat2(2)),
+    /// such as NFS, does not order them.
+    ///
+    /// # Errors
+    /// The system's; the temporary file is removed then.
+    pub fn add(
+        &self,
+        name: impl AsRef<OsStr>,
+        temporary: impl AsRef<OsStr>,
+        octets: &[u8],
+    ) -> io::Result<bool> {
+        let (name, temporary) = (name.as_ref(), temporary.as_ref());
+        self.remove_if_there(temporary)?;
+        let added = self.create(temporary, OFlags::WRONLY, 0o600).and_then(|file| {
+            file.write_all_at(octets, 0)?;
+            file.sync_data()?;
+            self.rename_to_free(temporary, name)
+        });
+        if !matches!(added, Ok(true)) {
+            // The remains would only take space.
+            let _ = self.remove_if_there(temporary);
+        }
+        added
+    }
+
+    /// Renames `from` to `to`, unless `to` exists; false then.
+    fn rename_to_free(&self, from: &OsStr, to: &OsStr) -> io::Result<bool> {
+        let (from, to) = (one(from)?, one(to)?);
+        step("renameat2");
+        let rename = || match renameat_with(&self.fd, from, &self.fd, to, RenameFlags::NOREPLACE) {
+            Err(Errno::INVAL | Errno::NOSYS) if self.look(to)?.is_none() => {
+                Ok(renameat(&self.fd, from, &self.fd, to)?)
+            }
+            Err(Errno::INVAL | Errno::NOSYS) => Err(Errno::EXIST.into()),
+            renamed => Ok(renamed?),
+        };
+        match run(&Operation::Rename(self.at(from), self.at(to)), rename) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            renamed => renamed.map(|()| true),
+        }
     }
 
     /// Makes the folder `name` with the permissions `mode`.

@@ -139,6 +139,24 @@ impl Files {
         }
     }
 
+    /// Writes a file of mode 0600, unless it exists; false then. Of several processes, one writes
+    /// it.
+    pub(super) fn add(&self, path: &str, octets: &[u8]) -> Result<bool, KeyChainError> {
+        match self {
+            Files::Folder(root) => {
+                add_file(root, path, octets).map_err(|e| KeyChainError::Write(self.locate(path), e))
+            }
+            Files::Memory(files) => {
+                let mut files = files.lock();
+                let is_free = !files.contains_key(path);
+                if is_free {
+                    files.insert(path.to_owned(), Zeroizing::new(octets.to_vec()));
+                }
+                Ok(is_free)
+            }
+        }
+    }
+
     /// Makes a new folder with files in it, atomically.
     pub(super) fn create_folder(&self, path: &str, inside: &[(&str, &[u8])]) -> Result<(), KeyChainError> {
         match self {
@@ -222,6 +240,13 @@ fn write_file(root: &Path, path: &str, octets: &[u8]) -> io::Result<()> {
     let (folder, name) = make_above(root, path)?;
     folder.replace(name, temporary_name()?, octets)?;
     folder.sync()
+}
+
+fn add_file(root: &Path, path: &str, octets: &[u8]) -> io::Result<bool> {
+    let (folder, name) = make_above(root, path)?;
+    let is_added = folder.add(name, temporary_name()?, octets)?;
+    folder.sync()?;
+    Ok(is_added)
 }
 
 fn create_folder(root: &Path, path: &str, inside: &[(&str, &[u8])]) -> io::Result<()> {

@@ -145,17 +145,26 @@ impl KeyChain {
     /// # Errors
     /// [`KeyChainError`]: the folder cannot be read or written, or others can read the secret.
     pub fn local_secret(&self) -> Result<[u8; 32], KeyChainError> {
-        if let Some(octets) = self.files.read_private(LOCAL_SECRET_FILE)? {
-            let damaged = |_| {
-                let path = self.files.locate(LOCAL_SECRET_FILE);
-                KeyChainError::Corrupted(path, "it has not 32 octets".into())
-            };
-            return octets.as_slice().try_into().map_err(damaged);
+        if let Some(secret) = self.read_local_secret()? {
+            return Ok(secret);
         }
         self.prepare()?;
         let secret = random()?;
-        self.files.write(LOCAL_SECRET_FILE, &secret)?;
-        Ok(secret)
+        if self.files.add(LOCAL_SECRET_FILE, &secret)? {
+            return Ok(secret);
+        }
+        // Another process was first, and its secret authenticates files already.
+        let lost = || KeyChainError::Corrupted(self.files.locate(LOCAL_SECRET_FILE), "it was removed".into());
+        self.read_local_secret()?.ok_or_else(lost)
+    }
+
+    fn read_local_secret(&self) -> Result<Option<[u8; 32]>, KeyChainError> {
+        let Some(octets) = self.files.read_private(LOCAL_SECRET_FILE)? else { return Ok(None) };
+        let damaged = |_| {
+            let path = self.files.locate(LOCAL_SECRET_FILE);
+            KeyChainError::Corrupted(path, "it has not 32 octets".into())
+        };
+        octets.as_slice().try_into().map(Some).map_err(damaged)
     }
 
     /// Creates a key chain in memory, which ends with the process.

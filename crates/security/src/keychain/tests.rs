@@ -535,6 +535,24 @@ fn the_local_secret_is_private_and_created_once() {
     assert!(matches!(again(&folder).local_secret(), Err(KeyChainError::Corrupted(..))));
 }
 
+#[test]
+fn concurrent_programs_share_one_local_secret() {
+    for _ in 0..20 {
+        let (folder, _) = on_disk();
+        let start = std::sync::Barrier::new(4);
+        let secrets: Vec<_> = std::thread::scope(|scope| {
+            let program = || {
+                let keys = again(&folder);
+                start.wait();
+                keys.local_secret().unwrap()
+            };
+            let programs: Vec<_> = (0..4).map(|_| scope.spawn(program)).collect();
+            programs.into_iter().map(|program| program.join().unwrap()).collect()
+        });
+        assert!(secrets.iter().all(|secret| *secret == secrets[0]));
+    }
+}
+
 /// Runs `work`, which must not block.
 fn within_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, is_done) = std::sync::mpsc::channel();

@@ -7,6 +7,7 @@ use std::time::Duration;
 use namely_files::get::{CLOCK_SKEW_MAX, CheckedWriter, find_newest, get_newest, get_newest_to_writer};
 use namely_files::{FetchedFile, GetError, GetOptions};
 use namely_security::validity::UtcTime;
+use namely_security::{ContentDigest, DigestAlgorithm};
 use namely_socket::{Consumer, FetchError, Flow};
 use namely_transport::object::{Object, ObjectError, Progress};
 use namely_wire::Name;
@@ -35,6 +36,7 @@ impl Get {
     ) -> Result<Fetched, Unfinished> {
         let ctx = session.ctx;
         let options = GetOptions { digest: session.digest_of(name)?, ..self.options(session) };
+        let checked = options.digest.as_ref().map(ContentDigest::algorithm);
         let watch = Watch::of_part(ctx, name, session.stop.clone(), session.part.clone());
         let object = self.find(ctx, consumer, name, &options)?;
         let octets = object.octets().unwrap_or(0);
@@ -59,7 +61,7 @@ impl Get {
         drop(watch);
         match got {
             Ok(got) => {
-                report(ctx, &got);
+                report(ctx, &got, checked);
                 Ok(Fetched { files: 1, octets: got.progress.octets })
             }
             Err(error) if is_closed_pipe(&error) => Ok(Fetched::default()),
@@ -151,8 +153,8 @@ fn is_closed_pipe(error: &GetError) -> bool {
 /// The verification of an object without metadata, whose signer would stand for all packets.
 const EACH_VERIFIED: &str = "verified packet by packet: the name of a version has no metadata";
 
-/// Reports a fetched file.
-fn report(ctx: &Context<'_>, got: &FetchedFile) {
+/// Reports a fetched file, and the algorithm of the listed checksum that it matched.
+fn report(ctx: &Context<'_>, got: &FetchedFile, checked: Option<DigestAlgorithm>) {
     for range in got.damaged.iter().take(DAMAGED_NAMED_MAX) {
         let path = got.path.display();
         ctx.out.remark(format!(
@@ -168,10 +170,12 @@ fn report(ctx: &Context<'_>, got: &FetchedFile) {
                 0 => String::new(),
                 octets => format!(", {} from an earlier fetch", octets_text(octets)),
             };
-            [
+            let mut lines = vec![
                 format!("{}: {}{resumed}", got.path.display(), summary_text(&got.progress)),
                 format!("  {verified}"),
-            ]
+            ];
+            lines.extend(checked.map(|algorithm| format!("  the {} checksum matches", algorithm.name())));
+            lines
         },
         || {
             let damaged: Vec<_> = got.damaged.iter().map(|range| [range.start, range.end]).collect();
@@ -181,6 +185,7 @@ fn report(ctx: &Context<'_>, got: &FetchedFile) {
             value["resumed_octets"] = json!(got.resumed_octets);
             value["damaged"] = json!(damaged);
             value["verified"] = json!(verified);
+            value["checksum"] = json!(checked.map(DigestAlgorithm::name));
             value
         },
     );
