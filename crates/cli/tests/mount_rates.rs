@@ -13,7 +13,7 @@ use namely_testkit::{Need, skip};
 const OCTETS: usize = 32 << 20;
 
 /// Files that each of the two reads, in turns.
-const FILES: usize = 5;
+const FILES: usize = 3;
 
 /// Smallest permitted speed of a sequential read, of that of `get`.
 const SHARE: f64 = 0.7;
